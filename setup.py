@@ -1,0 +1,44 @@
+"""Installs ln_tfp; the bounds are explained in docs/dependencies.md."""
+
+import pathlib
+
+import setuptools
+
+HERE = pathlib.Path(__file__).parent
+
+setuptools.setup(
+    name='ln_tfp',
+    version='0.1.0',
+    description=(
+        'Logistic-Normal likelihoods for heteroscedastic label noise, for '
+        'Keras and TensorFlow Probability'),
+    long_description=(HERE / 'README.md').read_text(encoding='utf-8'),
+    long_description_content_type='text/markdown',
+    license='Apache-2.0',
+    python_requires='>=3.10',
+    packages=setuptools.find_packages(include=['ln_tfp', 'ln_tfp.*']),
+    install_requires=[
+        'absl-py',
+        'importlib_resources',  # TFDS needs it and does not ask for it
+        'keras>=3.12,<4',
+        'numpy>=1.26,<2.4',  # TFP's SoftmaxCentered fails from 2.4 on
+        'pillow',
+        'scikit-learn',
+        'tensorboard',  # TensorFlow 2.21 no longer brings it
+        'tensorflow-datasets>=4.9.10',
+        'tensorflow-probability==0.25.*',
+        'tensorflow>=2.20,<2.22',
+        'tf-keras>=2.20,<2.22',  # imported by TFP; our models are Keras 3
+    ],
+    extras_require={
+        'audit': ['cleanlab>=2.9,<3', 'pandas'],
+        'figures': ['matplotlib'],
+        'ray': ['ray>=2.50'],
+        'test': ['matplotlib', 'pytest', 'pytest-xdist', 'ruff', 'scipy'],
+    },
+    classifiers=[
+        'License :: OSI Approved :: Apache Software License',
+        'Programming Language :: Python :: 3.11',
+        'Topic :: Scientific/Engineering :: Artificial Intelligence',
+    ],
+)
