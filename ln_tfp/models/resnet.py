@@ -1,0 +1,76 @@
+"""ResNet-50 of `keras.applications`, the paper's network for Clothing1M."""
+
+from collections.abc import Sequence
+import os
+import pathlib
+
+import keras
+import numpy as np
+
+_FILE = 'resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5'
+# What Keras's file was trained on: blue, green, red in 0..255 less these.
+_IMAGENET_MEAN_RGB = np.array([123.68, 116.779, 103.939])
+
+
+def resnet50(input_shape: tuple[int, int, int] = (224, 224, 3),
+             weights: str | os.PathLike | None = None,
+             mean: Sequence[float] = (.6959, .6537, .6371),
+             std: Sequence[float] = (.3113, .3192, .3214)) -> keras.Model:
+  """ResNet-50 without its classifier, average-pooled to 2,048 features.
+
+  Nothing is ever downloaded here.
+
+  Args:
+    input_shape: Height, width, channels.
+    weights: None for random weights; 'imagenet' for Keras's own file in its
+      cache, `~/.keras/models`; or the path of that file elsewhere.
+    mean: What the input pipeline subtracted from the RGB values in [0, 1].
+      Keras's weights expect another normalisation and BGR; a `Rescaling`
+      layer and a reversed first kernel translate. Unused without `weights`.
+      The defaults, here and for `std`, are those of Clothing1M.
+    std: What the pipeline divided by.
+  """
+  pretrained = None if weights is None else _read(_find(weights), input_shape)
+  inputs = keras.Input(input_shape, name='inputs')
+  x = inputs
+  if pretrained is not None:
+    scale = 255. * np.asarray(std)
+    offset = 255. * np.asarray(mean) - _IMAGENET_MEAN_RGB
+    x = keras.layers.Rescaling(
+        scale.tolist(), offset.tolist(), name='to_imagenet')(x)
+  network = keras.applications.ResNet50(
+      include_top=False, weights=None, input_tensor=x,
+      input_shape=input_shape, pooling='avg', name='resnet50')
+  if pretrained is not None:
+    network.set_weights(pretrained)
+    stem = network.get_layer('conv1_conv')
+    kernel, bias = stem.get_weights()
+    stem.set_weights([kernel[:, :, ::-1], bias])
+  return network
+
+
+def _find(weights):
+  if weights == 'imagenet':
+    path = pathlib.Path.home() / '.keras' / 'models' / _FILE
+  else:
+    path = pathlib.Path(weights)
+  if not path.is_file():
+    raise FileNotFoundError(
+        f'Argument `weights` is {str(weights)!r}, but there is no file '
+        f'{path}; put {_FILE} of keras.applications there.')
+  return path
+
+
+def _read(path, input_shape):
+  """The weights in Keras's file, as arrays."""
+  # Keras matches that format layer by layer: the network that reads it must
+  # not have a `Rescaling` layer.
+  network = keras.applications.ResNet50(
+      include_top=False, weights=None, input_shape=input_shape, pooling='avg')
+  try:
+    network.load_weights(path)
+  except (ValueError, OSError, KeyError) as error:
+    raise ValueError(
+        f'Argument `weights`: {path} does not hold the weights of '
+        f'keras.applications.ResNet50(include_top=False). {error}') from error
+  return network.get_weights()

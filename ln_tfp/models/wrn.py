@@ -1,0 +1,53 @@
+"""Wide residual networks (Zagoruyko and Komodakis, 2016)."""
+
+import keras
+
+
+def wide_resnet(input_shape: tuple[int, int, int] = (32, 32, 3),
+                depth: int = 28,
+                width: int = 2) -> keras.Model:
+  """A pre-activation WRN-`depth`-`width`; the paper's CIFAR network is 28-2.
+
+  A 3x3 stem of 16 filters, then three groups of (depth - 4) / 6 blocks with
+  16, 32 and 64 times `width` filters and strides 1, 2 and 2.
+  """
+  if depth < 10 or (depth - 4) % 6:
+    raise ValueError(
+        'Argument `depth` must be 6n + 4 with n >= 1. '
+        f'Received: depth={depth}.')
+  if width < 1:
+    raise ValueError(
+        f'Argument `width` must be positive. Received: width={width}.')
+  inputs = keras.Input(input_shape, name='inputs')
+  x = _conv(inputs, 16, 'stem')
+  for group, (filters, stride) in enumerate([(16, 1), (32, 2), (64, 2)], 1):
+    for block in range(1, (depth - 4) // 6 + 1):
+      x = _block(x, filters * width, stride if block == 1 else 1,
+                 f'group_{group}_block_{block}')
+  x = _norm_relu(x, 'final')
+  x = keras.layers.GlobalAveragePooling2D(name='pool')(x)
+  return keras.Model(inputs, x, name='wide_resnet')
+
+
+def _block(x, filters, stride, name):
+  """x + conv(relu(norm(conv(relu(norm(x))))))."""
+  y = _norm_relu(x, f'{name}_1')
+  y = _conv(y, filters, f'{name}_conv_1', stride=stride)
+  y = _norm_relu(y, f'{name}_2')
+  y = _conv(y, filters, f'{name}_conv_2')
+  if stride != 1 or x.shape[-1] != filters:
+    # The raw input, not the activated one, goes through the projection.
+    x = _conv(x, filters, f'{name}_shortcut', stride=stride, size=1)
+  return keras.layers.Add(name=f'{name}_add')([x, y])
+
+
+def _norm_relu(x, name):
+  x = keras.layers.BatchNormalization(
+      momentum=0.9, epsilon=1e-5, name=f'{name}_norm')(x)
+  return keras.layers.ReLU(name=f'{name}_relu')(x)
+
+
+def _conv(x, filters, name, stride=1, size=3):
+  return keras.layers.Conv2D(
+      filters, size, strides=stride, padding='same', use_bias=False,
+      kernel_initializer='he_normal', name=name)(x)
