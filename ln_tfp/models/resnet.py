@@ -46,7 +46,8 @@ def resnet50(input_shape: tuple[int, int, int] = (224, 224, 3),
     stem = network.get_layer('conv1_conv')
     kernel, bias = stem.get_weights()
     stem.set_weights([kernel[:, :, ::-1], bias])
-  return network
+  # Keras's network expects a list of one input; this one takes the tensor.
+  return keras.Model(inputs, network.output, name='resnet50')
 
 
 def _find(weights):
