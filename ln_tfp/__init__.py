@@ -1,0 +1,30 @@
+"""Logistic-Normal likelihoods for heteroscedastic label noise.
+
+    model = keras.Sequential([backbone, ln_tfp.LogisticNormalHead(10)])
+    model.compile('adam', loss=ln_tfp.nll, metrics=[ln_tfp.Accuracy()])
+    model.fit(images, noisy_labels)
+    classifier = ln_tfp.to_classifier(model)
+"""
+
+import os as _os
+
+from ln_tfp import console as _console
+
+# A user's own setting wins.
+_os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
+with _console.quiet_startup():
+  import tensorflow as _
+
+from ln_tfp.export import from_classifier
+from ln_tfp.export import to_classifier
+from ln_tfp.heads import LogisticNormalHead
+from ln_tfp.heads import probabilities
+from ln_tfp.heads import to_distribution
+from ln_tfp.logistic_normal import LogisticNormal
+from ln_tfp.losses import NegativeLogLikelihood
+from ln_tfp.losses import nll
+from ln_tfp.metrics import Accuracy
+from ln_tfp.metrics import ExpectedCalibrationError
+from ln_tfp.metrics import PredictiveNLL
+
+__version__ = '0.1.0'
