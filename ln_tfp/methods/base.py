@@ -1,0 +1,116 @@
+"""What a method is, and what the methods with a plain softmax share."""
+
+import abc
+from collections.abc import Iterator
+import dataclasses
+from typing import Any
+from typing import ClassVar
+
+import keras
+import tensorflow as tf
+
+
+class Method(abc.ABC):
+  """A way to learn from noisy labels: a head, a loss, a prediction.
+
+  Subclasses are frozen dataclasses whose fields are the hyperparameters.
+  `outputs` stands for what the head returns, a float32 tensor
+  `[batch, ...]`.
+  """
+
+  name: ClassVar[str]  # as in the paper's tables
+  is_random: ClassVar[bool] = False  # whether the loss draws random numbers
+
+  @abc.abstractmethod
+  def head(self, num_classes: int, kernel_regularizer=None,
+           bias_regularizer=None) -> keras.Layer:
+    """Returns a new layer, features `[batch, F]` -> outputs."""
+
+  @abc.abstractmethod
+  def loss(self, labels: tf.Tensor, outputs: tf.Tensor, *, num_classes: int,
+           seed, step, ids: tf.Tensor) -> tf.Tensor:
+    """Returns the loss of each example, `[batch]`.
+
+    Random methods are a pure function of their arguments: noise on an
+    example's target follows from (seed, step, id), samples that all examples
+    share from (seed, step).
+
+    Args:
+      labels: Integers `[batch]`. A label outside 0..num_classes-1 is an
+        error; where XLA or a GPU drops the check, its loss is NaN.
+      outputs: The head's outputs.
+      num_classes: K.
+      seed: Integer or scalar integer tensor.
+      step: Scalar integer tensor, the number of the training step.
+      ids: Integers `[batch]`, the examples' identities.
+    """
+
+  @abc.abstractmethod
+  def probabilities(self, outputs: tf.Tensor, *, num_classes: int, seed=0,
+                    dummy_class: bool = False) -> tf.Tensor:
+    """Returns class probabilities `[batch, K]`.
+
+    Args:
+      outputs: The head's outputs.
+      num_classes: K.
+      seed: For methods that predict with random samples.
+      dummy_class: Whether to append the dummy class, `[batch, K + 1]`, for a
+        head that has one (LN); without effect on all others.
+    """
+
+  @classmethod
+  @abc.abstractmethod
+  def grid(cls, dataset: str) -> Iterator['Method']:
+    """Yields the points of the paper's hyperparameter search (Appendix B)."""
+
+  def hyperparameters(self) -> dict[str, Any]:
+    """Returns the fields by name, for JSON."""
+    return dataclasses.asdict(self)
+
+
+class LogitsMethod(Method):
+  """A method whose head gives K logits and which predicts their softmax."""
+
+  def head(self, num_classes, kernel_regularizer=None, bias_regularizer=None):
+    # float32 whatever the policy: losses need the range and the precision.
+    return keras.layers.Dense(
+        num_classes, kernel_regularizer=kernel_regularizer,
+        bias_regularizer=bias_regularizer, dtype='float32', name='logits')
+
+  def probabilities(self, outputs, *, num_classes, seed=0, dummy_class=False):
+    del num_classes, seed, dummy_class  # nothing random, no dummy class
+    return tf.nn.softmax(outputs)
+
+
+def cross_entropy(labels, logits) -> tf.Tensor:
+  """Returns `-log softmax(logits)[label]`, `[batch]`."""
+  return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+
+
+def one_hot(labels, num_classes: int) -> tf.Tensor:
+  """Returns one-hot rows `[batch, K]`; NaN where the label is out of range."""
+  return nan_outside(
+      tf.one_hot(labels, num_classes), labels, num_classes)
+
+
+def nan_outside(values, labels, num_classes: int) -> tf.Tensor:
+  """Returns `values` with NaN where the label is outside 0..num_classes-1."""
+  valid = (labels >= 0) & (labels < num_classes)
+  valid = tf.reshape(valid, [-1] + [1] * (len(values.shape) - 1))
+  return tf.where(valid, values, tf.constant(float('nan'), values.dtype))
+
+
+def check_range(name: str, value: float, low: float, high: float) -> None:
+  """Raises a ValueError unless low <= value <= high (and not NaN)."""
+  if not low <= value <= high:
+    raise ValueError(
+        f'Argument `{name}` must be in [{low}, {high}]. '
+        f'Received: {name}={value}.')
+
+
+def check_positive(name: str, value: float) -> None:
+  """Raises a ValueError unless 0 < value < infinity."""
+  if not 0 < value < float('inf'):
+    raise ValueError(
+        f'Argument `{name}` must be positive and finite. '
+        f'Received: {name}={value}.')
