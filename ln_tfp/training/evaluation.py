@@ -1,0 +1,90 @@
+"""Metrics of predicted probabilities, in NumPy and double precision."""
+
+import numpy as np
+
+NUM_BINS = 15
+
+
+def accuracy(predictions: np.ndarray, labels: np.ndarray) -> float | None:
+  """The share of right predictions; None of nothing."""
+  if not len(labels):
+    return None
+  return float(np.mean(predictions == labels))
+
+
+def negative_log_likelihood(
+    probabilities: np.ndarray, labels: np.ndarray) -> float:
+  """The mean of -log p[label].
+
+  Probabilities below the smallest normal float32 count as that: float32 knows
+  no smaller ones, and one certain error shall not make the mean infinite.
+  """
+  chosen = probabilities[np.arange(len(labels)), labels].astype(np.float64)
+  return float(-np.mean(np.log(np.maximum(
+      chosen, np.finfo(np.float32).tiny))))
+
+
+def expected_calibration_error(
+    probabilities: np.ndarray, labels: np.ndarray,
+    num_bins: int = NUM_BINS) -> float:
+  """|accuracy - confidence| over bins of equal width, weighted by their size.
+
+  Bin b holds the confidences in (b / num_bins, (b + 1) / num_bins].
+  """
+  confidence = probabilities.max(axis=-1).astype(np.float64)
+  right = probabilities.argmax(axis=-1) == labels
+  bins = np.clip(np.ceil(confidence * num_bins) - 1, 0, num_bins - 1)
+  gaps = np.bincount(
+      bins.astype(int), weights=right - confidence, minlength=num_bins)
+  return float(np.abs(gaps).sum() / len(labels))
+
+
+_TRAINING_PARTS = (
+    'train_accuracy_given',
+    'train_accuracy_clean_part',
+    'train_accuracy_mislabelled_given',
+    'train_accuracy_mislabelled_true',
+)
+
+
+def training_counts(
+    predictions: np.ndarray, given: np.ndarray,
+    true: np.ndarray) -> np.ndarray:
+  """Right predictions and examples of the parts of the training set, [4, 2].
+
+  The parts: all examples against the given labels, the clean ones, and the
+  mislabelled ones against the given and against the true labels. Counts of
+  several workers can be added.
+  """
+  wrong = given != true
+  fits, knows = predictions == given, predictions == true
+  return np.array([
+      [np.sum(fits), len(given)],
+      [np.sum(fits & ~wrong), np.sum(~wrong)],
+      [np.sum(fits & wrong), np.sum(wrong)],
+      [np.sum(knows & wrong), np.sum(wrong)]], np.float64)
+
+
+def training_accuracies(counts: np.ndarray) -> dict[str, float | None]:
+  """The accuracies by name; None where a part is empty."""
+  return {
+      name: float(right / total) if total else None
+      for name, (right, total) in zip(_TRAINING_PARTS, counts)}
+
+
+def calibration(
+    probabilities: np.ndarray, labels: np.ndarray,
+    num_classes: int) -> dict[str, float]:
+  """NLL and ECE over all columns, and over the K classes alone.
+
+  LN has a column more, its dummy class: the paper's figures include it.
+  """
+  classes = probabilities[:, :num_classes].astype(np.float64)
+  classes /= np.maximum(
+      classes.sum(axis=-1, keepdims=True), np.finfo(np.float64).tiny)
+  return {
+      'nll': negative_log_likelihood(probabilities, labels),
+      'ece': expected_calibration_error(probabilities, labels),
+      'nll_classes': negative_log_likelihood(classes, labels),
+      'ece_classes': expected_calibration_error(classes, labels),
+  }
