@@ -6,6 +6,7 @@ from ln_tfp.data.batches import Batches
 from ln_tfp.data.examples import Examples
 from ln_tfp.data.examples import MissingDataError
 from ln_tfp.data.examples import Source
+from ln_tfp.data.label_files import LabelFileError
 from ln_tfp.data.noise import ASYMMETRIC_MAPPINGS
 from ln_tfp.data.noise import CIFAR10_MAPPING_WITH_TRUCK
 from ln_tfp.data.noise import Noise
@@ -16,6 +17,7 @@ from ln_tfp.data.noisy_labels import NoisyLabels
 from ln_tfp.data.preprocessing import Preprocessing
 from ln_tfp.data.sources import NAMES
 from ln_tfp.data.sources import load
+from ln_tfp.data.sources import prepare
 from ln_tfp.data.splits import authors_split
 from ln_tfp.data.splits import validation_split
 
@@ -25,6 +27,7 @@ __all__ = [
     'Batches',
     'CIFAR10_MAPPING_WITH_TRUCK',
     'Examples',
+    'LabelFileError',
     'MissingDataError',
     'NAMES',
     'Noise',
@@ -35,6 +38,7 @@ __all__ = [
     'corrupt',
     'load',
     'parse_noise',
+    'prepare',
     'random',
     'transition_matrix',
     'validation_split',

@@ -8,6 +8,7 @@ sees what an uninterrupted one would have seen.
 from collections.abc import Iterator
 import os
 from typing import NamedTuple
+import weakref
 
 import numpy as np
 import tensorflow as tf
@@ -79,6 +80,7 @@ class Batches:
     self._num_workers = num_workers
     self._per_class = per_class
     self.batch_size = batch_size
+    self._tf_augmented = _in_tensorflow(self)
     self._check()
 
   @property
@@ -99,7 +101,9 @@ class Batches:
       return self._stream(epoch, parts)
     if self._augment:
       return self._prefetch(epoch, parts)
-    return (self._gather(epoch, part) for part in parts)
+    return (
+        self._batch(self._preprocessing.normalise(self._images[part]), part)
+        for part in parts)
 
   def _order(self, epoch):
     """Returns the positions of the epoch's examples, over all workers."""
@@ -127,24 +131,24 @@ class Batches:
       parts.append(batch[first:last])
     return parts
 
-  def _gather(self, epoch, part):
-    images, ids = self._images[part], self._ids[part]
-    if self._augment:
-      images = self._preprocessing.augment(images, self._seed, epoch, ids)
-    inputs = self._preprocessing.normalise(images)
-    return Batch(inputs, self._labels[part], ids)
+  def _batch(self, inputs, part):
+    return Batch(inputs, self._labels[part], self._ids[part])
+
+  def _augmented(self, epoch, part):
+    images = self._preprocessing.augment(
+        self._images[part], self._seed, epoch, self._ids[part])
+    return self._preprocessing.normalise(images)
 
   def _prefetch(self, epoch, parts):
-    """Augments in tf.data's threads, ahead of the training step."""
-    def gather(step):
-      return tuple(self._gather(epoch, parts[step]))
-
-    dataset = tf.data.Dataset.range(len(parts)).map(
-        lambda step: tf.numpy_function(
-            gather, [step], [tf.float32, tf.int32, tf.int64], stateful=False),
-        num_parallel_calls=2, deterministic=True)
-    for batch in dataset.prefetch(_PREFETCH).as_numpy_iterator():
-      yield Batch(*batch)
+    """Augments in a thread of tf.data, ahead of the training step."""
+    # All parts but the last are equally long, and the last is not longer.
+    dataset = tf.data.Dataset.from_tensor_slices(np.concatenate(parts))
+    dataset = dataset.batch(max(1, len(parts[0])))
+    dataset = dataset.map(lambda part: self._tf_augmented(epoch, part))
+    inputs = dataset.prefetch(_PREFETCH).as_numpy_iterator()
+    nothing = np.zeros((0, *self._images.shape[1:]), np.float32)
+    for part in parts:
+      yield self._batch(next(inputs) if len(part) else nothing, part)
 
   def _stream(self, epoch, parts):
     """Reads image files, decoding ahead of the training step."""
@@ -160,9 +164,8 @@ class Batches:
     dataset = dataset.map(
         self._preprocessing.read, num_parallel_calls=tf.data.AUTOTUNE,
         deterministic=True)
-    # All parts but the last are equally long, and the last is not longer.
-    dataset = dataset.batch(max(1, len(parts[0]))).prefetch(_PREFETCH)
-    inputs = dataset.as_numpy_iterator()
+    dataset = dataset.batch(max(1, len(parts[0])))
+    inputs = dataset.prefetch(_PREFETCH).as_numpy_iterator()
     crop = self._preprocessing.crop
     nothing = np.zeros((0, crop, crop, 3), np.float32)
     for part in parts:
@@ -170,7 +173,7 @@ class Batches:
         batch = next(inputs) if len(part) else nothing
       except tf.errors.OpError as error:
         raise _broken_image(self._images[part], error) from error
-      yield Batch(batch, self._labels[part], self._ids[part])
+      yield self._batch(batch, part)
 
   def _check(self):
     counts = {len(self._images), len(self._labels), len(self._ids)}
@@ -202,6 +205,24 @@ class Batches:
             'Argument `per_class` must be positive and at most the size of the '
             f'smallest class, {smallest}. '
             f'Received: per_class={self._per_class}.')
+
+
+def _in_tensorflow(batches):
+  """Returns `batches._augmented` as a TensorFlow function.
+
+  TensorFlow never forgets a Python function that a graph calls. It is therefore
+  one a `Batches`, not one an epoch, and does not keep the images alive.
+  """
+  reference = weakref.ref(batches)
+
+  @tf.function(input_signature=[
+      tf.TensorSpec([], tf.int64), tf.TensorSpec([None], tf.int64)])
+  def augmented(epoch, part):
+    return tf.numpy_function(
+        lambda epoch, part: reference()._augmented(epoch, part),
+        [epoch, part], tf.float32, stateful=False)
+
+  return augmented
 
 
 def _broken_image(paths, error):

@@ -12,6 +12,14 @@ class MissingDataError(FileNotFoundError):
   """A data set is not on this machine; the message says how to get it."""
 
 
+def missing(name: str, data_dir, path) -> MissingDataError:
+  """Returns the error that says what is missing and which command gets it."""
+  return MissingDataError(
+      f'Data set {name} needs {path}, which is missing: run '
+      f'`python -m experiments.prepare --dataset={name} '
+      f'--data_dir={data_dir}`.')
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Examples:
   """The examples of one split, aligned by position.

@@ -75,17 +75,17 @@ class Preprocessing:
 
     The randomness of an image is a function of (seed, epoch, id).
     """
+    batch, height, width, channels = images.shape
+    # Merging width and channels makes the rows of a crop contiguous.
+    rows = np.zeros(
+        (batch, height + 2 * self.pad, (width + 2 * self.pad) * channels),
+        images.dtype)
+    inside = rows.reshape(batch, height + 2 * self.pad, -1, channels)[
+        :, self.pad:self.pad + height, self.pad:self.pad + width]
+    inside[:] = images
     if self.flip:
       mirrored = np.flatnonzero(self.flips(seed, epoch, ids))
-      images = images.copy()
-      images[mirrored] = images[mirrored, :, ::-1]
-    if not self.pad:
-      return images
-    batch, height, width, channels = images.shape
-    padding = (self.pad, self.pad)
-    # Merging width and channels makes the rows of a crop contiguous.
-    rows = np.pad(images, ((0, 0), padding, padding, (0, 0))).reshape(
-        batch, height + 2 * self.pad, -1)
+      inside[mirrored] = images[mirrored, :, ::-1]
     windows = np.lib.stride_tricks.sliding_window_view(
         rows, (height, width * channels), axis=(1, 2))
     where = self.crops(seed, epoch, ids)
