@@ -1,0 +1,107 @@
+"""How far a sweep is, for a person."""
+
+from collections.abc import Iterable
+import shutil
+import time
+from typing import TextIO
+
+from experiments import estimates as estimates_lib
+from ln_tfp import training
+
+_WIDTH = 20
+_LINE_SECONDS = 10.
+
+
+class Bar:
+  """One line that rewrites itself on a terminal, a line now and then elsewhere.
+
+  Args:
+    stream: where to write.
+    pending: the runs to train.
+    done: number of runs that were finished before.
+    estimates: of the seconds that runs take.
+    slots: number of runs at a time.
+  """
+
+  def __init__(
+      self, stream: TextIO, pending: Iterable[training.Run], done: int,
+      estimates: estimates_lib.Estimates, slots: int):
+    self._stream = stream
+    self._terminal = stream.isatty()
+    self._left = {run.key: run for run in pending}
+    self._total = done + len(self._left)
+    self._estimates = estimates
+    self._slots = slots
+    self._notes = {}
+    self._started = {}
+    self._shown = ''
+    self._next = 0.
+
+  def __enter__(self) -> 'Bar':
+    return self
+
+  def __exit__(self, *unused) -> None:
+    if self._terminal:
+      self._stream.write('\r' + ' ' * len(self._shown) + '\r')
+      self._stream.flush()
+
+  def note(self, key: str, text: str) -> None:
+    """What a run says of itself, such as its epoch."""
+    self._started.setdefault(key, time.monotonic())
+    self._notes[key] = text
+
+  def stopped(self, key: str) -> None:
+    """A run is not running any more."""
+    self._notes.pop(key, None)
+    self._started.pop(key, None)
+
+  def given_up(self, key: str, message: str) -> None:
+    """A run has failed for good."""
+    self._left.pop(key, None)
+    self.say(f'{key}: {message}; given up.')
+
+  def finished(self, result: training.Result) -> None:
+    """A run is finished."""
+    self._left.pop(result.key, None)
+    self._estimates.add(result)
+    if result.status == 'diverged':
+      self.say(f'{result.key}: diverged in epoch '
+               f"{result.divergence['epoch']}.")
+
+  def say(self, message: str) -> None:
+    """A line that stays."""
+    self._stream.write(f'\r{message:<{len(self._shown)}}\n')
+    self._stream.flush()
+    self._next = 0.
+
+  def show(self, done: int, running: int, failed: int) -> None:
+    """Runs by state, and the time left."""
+    now = time.monotonic()
+    if now < self._next:
+      return
+    self._next = now + (.2 if self._terminal else _LINE_SECONDS)
+    total = max(self._total, done + running + failed)
+    line = (f'{done}/{total} runs, {running} running, {failed} failed, '
+            f'{estimates_lib.duration(self._seconds_left(now))} left')
+    if not self._terminal:
+      self._stream.write(line + '\n')
+    else:
+      filled = _WIDTH * done // max(1, total)
+      line = f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {line}"
+      if self._notes:
+        line += f'  {next(iter(self._notes.values()))}'
+      line = line[:_columns()]
+      self._stream.write(f'\r{line:<{len(self._shown)}}')
+      self._shown = line
+    self._stream.flush()
+
+  def _seconds_left(self, now: float) -> float:
+    seconds = 0.
+    for key, run in self._left.items():
+      spent = now - self._started.get(key, now)
+      seconds += max(0., self._estimates.seconds(run) - spent)
+    return seconds / self._slots
+
+
+def _columns() -> int:
+  return shutil.get_terminal_size().columns - 1

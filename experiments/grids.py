@@ -1,0 +1,64 @@
+"""The runs of tables and searches: generators of frozen dataclasses."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+import dataclasses
+
+from experiments import published
+from ln_tfp import methods as methods_lib
+from ln_tfp import training
+
+Place = tuple[str, str]  # (row, column) of a table
+Cells = dict[Place, list[training.Run]]
+
+CALIBRATION_METHODS = ('Het-tau-Sigma', 'CE', 'GCE', 'NAN', 'LN')
+
+
+def points(run: training.Run, method: str) -> Iterator[methods_lib.Method]:
+  """The points of the search for a method (Appendix B)."""
+  yield from type(methods_lib.get(method)).grid(run.dataset)
+
+
+def seeded(
+    chosen: Mapping[Place, training.Run], seeds: Sequence[int]) -> Cells:
+  """The runs of each cell: the chosen one with all seeds."""
+  return {
+      place: [dataclasses.replace(run, seed=seed) for seed in seeds]
+      for place, run in chosen.items()}
+
+
+def flat(cells: Mapping[Place, Iterable[training.Run]]) -> list[training.Run]:
+  """All runs of a table."""
+  return [run for runs in cells.values() for run in runs]
+
+
+def winner(
+    points: Iterable[training.Run],
+    results: Mapping[str, training.Result]) -> training.Run | None:
+  """The point with the highest noisy validation accuracy at the end.
+
+  Of equal ones the first; None where no point has finished.
+  """
+  finished = [run for run in points
+              if run.key in results
+              and results[run.key].status == 'finished']
+  return max(
+      finished, default=None,
+      key=lambda run: results[run.key].metrics['validation_accuracy_noisy'])
+
+
+def serves_calibration(run: training.Run) -> bool:
+  """Whether the calibration table needs the weights of a run."""
+  return (run.dataset in ('digits', 'cifar10') and run.noise == 'none'
+          and run.method in CALIBRATION_METHODS)
+
+
+def paper_accuracy(
+    table: str, dataset: str) -> dict[Place, published.Number]:
+  """The paper's numbers of a data set by (method, noise)."""
+  return {
+      (method, noise): number
+      for (name, method, noise), number in published.accuracy(table).items()
+      if name == dataset}

@@ -1,0 +1,146 @@
+"""A pool of worker processes on this machine."""
+
+import json
+import os
+import pathlib
+import selectors
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+_ROOT = pathlib.Path(__file__).resolve().parent.parent
+_TERM_SECONDS = 3.
+
+
+class Worker:
+  """One process; it trains one task at a time.
+
+  Args:
+    environment: variables on top of ours.
+  """
+
+  def __init__(self, environment: dict[str, str]):
+    self.key = None
+    self._errors = tempfile.TemporaryFile()  # noqa: SIM115, closed by `wait`
+    path = os.pathsep.join(
+        filter(None, [str(_ROOT), os.environ.get('PYTHONPATH')]))
+    self._process = subprocess.Popen(
+        [sys.executable, '-m', 'experiments.worker'],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
+        env={**os.environ, 'PYTHONPATH': path, **environment})
+    os.set_blocking(self._process.stdout.fileno(), False)
+    self._rest = b''
+
+  def fileno(self) -> int:
+    return self._process.stdout.fileno()
+
+  def send(self, key: str, task: dict[str, Any]) -> None:
+    """Starts a task; the answer may be that the process has died."""
+    self.key = key
+    try:
+      self._process.stdin.write(json.dumps(task).encode() + b'\n')
+      self._process.stdin.flush()
+    except BrokenPipeError:
+      pass  # `receive` finds out
+
+  def receive(self) -> list[dict[str, Any]]:
+    """The answers that have come; a dead process answers 'died'."""
+    content = self._process.stdout.read()
+    if content == b'':
+      return [{'status': 'died', 'message': self._post_mortem()}]
+    *lines, self._rest = (self._rest + (content or b'')).split(b'\n')
+    return [json.loads(line) for line in lines]
+
+  def end(self) -> None:
+    """Asks the process to end; `wait` makes sure."""
+    self._process.stdin.close()
+    self._process.terminate()
+
+  def wait(self, deadline: float) -> None:
+    """Waits until the process is gone, and kills it at the deadline."""
+    try:
+      self._process.wait(max(0., deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+      self._process.kill()
+      self._process.wait()
+    self._process.stdout.close()
+    self._errors.close()
+
+  def _post_mortem(self) -> str:
+    code = self._process.wait()
+    self._errors.seek(0)
+    lines = self._errors.read().decode(errors='replace').strip().splitlines()
+    last = f': {lines[-1]}' if lines else ''
+    if code < 0:
+      return f'the process was ended by signal {-code}{last}'
+    return f'the process ended with status {code}{last}'
+
+
+class Pool:
+  """Workers that are started when they are first needed.
+
+  A sweep uses `slots`, `submit`, `wait` and `close`, nothing else.
+
+  Args:
+    jobs: the number of workers; None is one per GPU, or one per core where
+      there is none.
+    gpus: the names of the GPUs for `CUDA_VISIBLE_DEVICES`, shared out over the
+      workers.
+  """
+
+  def __init__(self, jobs: int | None = None, gpus: list[str] | None = None):
+    self._gpus = gpus or []
+    cores = len(os.sched_getaffinity(0))
+    self.slots = jobs or len(self._gpus) or cores
+    self._threads = max(1, cores // self.slots)
+    self._workers = [None] * self.slots
+    self._selector = selectors.DefaultSelector()
+
+  def submit(self, key: str, task: dict[str, Any]) -> None:
+    """Gives a task to an idle worker; there must be one."""
+    for index, worker in enumerate(self._workers):
+      if worker is None:
+        worker = self._workers[index] = Worker(self._environment(index))
+        self._selector.register(worker, selectors.EVENT_READ, index)
+      if worker.key is None:
+        worker.send(key, task)
+        return
+    raise RuntimeError('All workers are busy.')
+
+  def wait(self, seconds: float) -> list[tuple[str, dict[str, Any]]]:
+    """The (key, answer) pairs that come within this time."""
+    answers = []
+    for event, _ in self._selector.select(seconds):
+      worker = event.fileobj
+      for answer in worker.receive():
+        answers.append((worker.key, answer))
+        if answer.get('status') == 'died':
+          self._selector.unregister(worker)
+          worker.wait(time.monotonic())
+          self._workers[event.data] = None
+        elif 'status' in answer:
+          worker.key = None
+    return [(key, answer) for key, answer in answers if key is not None]
+
+  def close(self) -> None:
+    """Ends all workers, in the middle of a training if need be."""
+    workers = [worker for worker in self._workers if worker is not None]
+    for worker in workers:
+      worker.end()
+    deadline = time.monotonic() + _TERM_SECONDS
+    for worker in workers:
+      worker.wait(deadline)
+    self._workers = [None] * self.slots
+    self._selector.close()
+
+  def _environment(self, index: int) -> dict[str, str]:
+    environment = {
+        name: str(self._threads) for name in (
+            'TF_NUM_INTRAOP_THREADS', 'TF_NUM_INTEROP_THREADS',
+            'OMP_NUM_THREADS')}
+    if self._gpus:
+      environment['CUDA_VISIBLE_DEVICES'] = self._gpus[
+          index % len(self._gpus)]
+    return environment

@@ -1,0 +1,40 @@
+"""Synthetic label noise: the paper's main table, one data set at a time.
+
+    python -m experiments.synthetic_noise
+    python -m experiments.synthetic_noise --dataset=cifar100 --seeds=5
+
+Nine methods under no noise, symmetric noise of 20, 40 and 60 percent and
+asymmetric noise of 20, 30 and 40 percent; test accuracy at the end of training.
+
+Data sets: digits (default), mnist, fashion_mnist, cifar10, cifar100.
+Time: digits about five minutes on two cores (63 runs, one seed); mnist 35
+minutes a run on two cores; cifar needs GPUs.
+Expected: on digits under 40 percent asymmetric noise LN is far ahead of CE; in
+the paper 96.54 against 80.31 on MNIST, 61.20 against 36.95 on CIFAR-100.
+"""
+
+from experiments import app
+from experiments import grids
+from experiments import tables
+
+NOISES = ('none', 'sym:0.2', 'sym:0.4', 'sym:0.6', 'asym:0.2', 'asym:0.3',
+          'asym:0.4')
+
+
+def main(argv):
+  del argv
+  base, methods, noises = app.base_run(), app.methods(), app.noises(NOISES)
+  chosen = app.choose(base, methods, noises)
+  cells = grids.seeded(chosen, app.seeds())
+  results = app.train(grids.flat(cells), grids.serves_calibration)
+  table = tables.build(
+      f'Test accuracy (%) on {base.dataset} with synthetic label noise',
+      methods, [tables.noise_column(noise) for noise in noises], cells,
+      results, published=grids.paper_accuracy(
+          'synthetic_noise', base.dataset))
+  app.show(table, f'synthetic_noise-{base.dataset}')
+  return app.exit_status(results)
+
+
+if __name__ == '__main__':
+  app.start(main, dataset='digits')
