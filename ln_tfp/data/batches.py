@@ -99,7 +99,7 @@ class Batches:
     parts = self._parts(self._order(epoch))
     if self._images.ndim == 1:
       return self._stream(epoch, parts)
-    if self._augment:
+    if self._augment and (self._preprocessing.pad or self._preprocessing.flip):
       return self._prefetch(epoch, parts)
     return (
         self._batch(self._preprocessing.normalise(self._images[part]), part)
@@ -121,14 +121,17 @@ class Batches:
         random.order('order', self._seed, epoch, self._ids[chosen])]
 
   def _parts(self, order):
-    """Cuts an order into this worker's part of each global batch."""
+    """Cuts an order into this worker's part of each global batch.
+
+    The first workers take one more where a batch cannot be cut evenly. So all
+    parts but the last have the same size, and the last is not larger.
+    """
     parts = []
     for start in range(0, len(order), self.batch_size):
       batch = order[start:start + self.batch_size]
-      first, last = (
-          len(batch) * worker // self._num_workers
-          for worker in (self._worker, self._worker + 1))
-      parts.append(batch[first:last])
+      size, larger = divmod(len(batch), self._num_workers)
+      first = self._worker * size + min(self._worker, larger)
+      parts.append(batch[first:first + size + (self._worker < larger)])
     return parts
 
   def _batch(self, inputs, part):
@@ -141,7 +144,6 @@ class Batches:
 
   def _prefetch(self, epoch, parts):
     """Augments in a thread of tf.data, ahead of the training step."""
-    # All parts but the last are equally long, and the last is not longer.
     dataset = tf.data.Dataset.from_tensor_slices(np.concatenate(parts))
     dataset = dataset.batch(max(1, len(parts[0])))
     dataset = dataset.map(lambda part: self._tf_augmented(epoch, part))

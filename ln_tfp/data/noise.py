@@ -74,7 +74,7 @@ class Noise:
 
   def __str__(self):
     if self.kind in ('sym', 'asym'):
-      return f'{self.kind}:{self.rate!r}'
+      return f'{self.kind}:{float(self.rate)!r}'
     return f'human:{self.name}' if self.kind == 'human' else self.kind
 
 
@@ -245,7 +245,8 @@ def _check_mapping(mapping, num_classes):
         f"matrix there is 'matrix'). Received: mapping={mapping!r}.")
   targets = np.arange(num_classes)
   for source, target in mapping.items():
-    if not (source in range(num_classes) and target in range(num_classes)):
+    if not all(isinstance(label, (int, np.integer))
+               and 0 <= label < num_classes for label in (source, target)):
       raise ValueError(
           'Argument `mapping` must map classes that exist, '
           f'0..{num_classes - 1}. Received: {source!r} -> {target!r}.')
@@ -257,7 +258,7 @@ def _check_matrix(matrix, num_classes):
   matrix = np.asarray(matrix, np.float64)
   if matrix.shape != (num_classes, num_classes):
     raise ValueError(
-        "Argument `mapping` must be a matrix of shape "
+        'Argument `mapping` must be a matrix of shape '
         f"{(num_classes, num_classes)} for 'matrix' noise. "
         f'Received: shape={matrix.shape}.')
   sums = matrix.sum(axis=1)
@@ -266,4 +267,4 @@ def _check_matrix(matrix, num_classes):
         'Argument `mapping` must have non-negative rows that sum to one. '
         f'Received: least entry {matrix.min()}, row sums from {sums.min()} to '
         f'{sums.max()}.')
-  return matrix
+  return matrix / sums[:, np.newaxis]

@@ -69,7 +69,9 @@ class NoisyLabels:
   def load(cls, path: str | os.PathLike) -> 'NoisyLabels':
     """Reads what `save` wrote; a damaged or foreign file is a ValueError."""
     try:
-      with np.load(path, allow_pickle=False) as file:
+      # NumPy leaves a file open that it cannot read, unless it is ours.
+      with open(path, 'rb') as opened, np.load(
+          opened, allow_pickle=False) as file:
         arrays = {name: file[name] for name in _ARRAYS}
         expected = str(file['content_hash'])
       loaded = cls(**{**arrays, 'num_classes': int(arrays['num_classes'])})

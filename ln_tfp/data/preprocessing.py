@@ -63,8 +63,8 @@ class Preprocessing:
     factor, offset = self._affine()
     # Whole rows instead of pixels of three numbers: NumPy's inner loop is then
     # long enough to be eight times as fast.
-    width = pixels.shape[-2]
-    rows = pixels.reshape(*pixels.shape[:-2], -1)
+    *outer, width, channels = pixels.shape
+    rows = pixels.reshape(*outer, width * channels)
     inputs = np.multiply(rows, np.tile(factor, width), dtype=np.float32)
     inputs += np.tile(offset, width)
     return inputs.reshape(pixels.shape)
