@@ -30,8 +30,8 @@ class LogisticNormal(tfd.TransformedDistribution):
   It is a `TransformedDistribution` whose parts can be taken apart:
   `distribution` is TFP's `MultivariateNormalDiagPlusLowRank` and `bijector` is
   `Chain([SoftmaxCentered(), Scale(1 / temperature)])`. Only `log_prob` is
-  computed differently: in closed form, in `O(D R^2)`, XLA-compilable, with
-  an analytic gradient.
+  computed differently: in closed form, in `O(D R^2)`, XLA-compilable, with an
+  analytic gradient.
 
   #### Example
 
@@ -160,21 +160,34 @@ class LogisticNormal(tfd.TransformedDistribution):
     return diag, tf.linalg.matrix_transpose(self.scale_factor)
 
   def _log_prob(self, value):
-    # For TFP's cache to return the logits of its own samples, where the softmax
-    # may have underflowed, `value` must reach the bijector unchanged, and the
-    # Jacobian must be computed from the logits. It is computed in float64: for
-    # many classes it is a sum of thousands that the normal nearly cancels.
-    logits = self.bijector.inverse(value)
-    energy = normal.energy(
-        *_broadcast_batches(logits - self.loc, *self._scale()))
-    scaled = tf.cast(logits / self.temperature, tf.float64)
+    # In float64, because for many classes the normal and the Jacobian are
+    # thousands that nearly cancel.
+    temperature = tf.cast(self.temperature, tf.float64)
+    logits = self._precise_logits(value)
+    loc, diag, factor = [
+        None if x is None else tf.cast(x, tf.float64)
+        for x in (self.loc, *self._scale())]
+    energy = normal.energy(*_broadcast_batches(logits - loc, diag, factor))
     log_jacobian = tfb.SoftmaxCentered().forward_log_det_jacobian(
-        scaled, event_ndims=1)
+        logits / temperature, event_ndims=1)
     dims = tf.cast(tf.shape(logits)[-1], tf.float64)
-    log_temperature = tf.math.log(tf.cast(self.temperature, tf.float64))
-    constant = dims * (log_temperature - 0.5 * math.log(2. * math.pi))
-    return tf.cast(constant - log_jacobian - tf.cast(energy, tf.float64),
-                   energy.dtype)
+    constant = dims * (tf.math.log(temperature) - 0.5 * math.log(2. * math.pi))
+    return tf.cast(constant - log_jacobian - energy, self.dtype)
+
+  def _precise_logits(self, value):
+    """Returns `S_C^-1(value)` times the temperature in float64.
+
+    `value` must reach the bijector unchanged: where the softmax of one of its
+    own samples underflowed, TFP's cache still knows the logits. Elsewhere they
+    are computed anew, in float64.
+    """
+    cached = tf.cast(self.bijector.inverse(value), tf.float64)
+    value = tf.cast(value, tf.float64)
+    inside = tf.reduce_all(value > 0., axis=-1, keepdims=True)
+    log_value = tf.math.log(tf.where(inside, value, tf.ones_like(value)))
+    logits = log_value[..., :-1] - log_value[..., -1:]
+    return tf.where(
+        inside, logits * tf.cast(self.temperature, tf.float64), cached)
 
   def _sample_and_log_prob(self, sample_shape, seed, **kwargs):
     sample = self._call_sample_n(sample_shape, seed, **kwargs)

@@ -11,6 +11,10 @@ follows from the small matrix `M = I + V^T D^-1 V`, `R x R`:
 
 Throughout, `diag` is `d`, of shape `[..., D]`, and `factor` holds the columns
 of `V` as rows, `[..., R, D]`; it is `None` where there is no factor.
+
+Ranks above 1 are computed in float64 whatever the dtype of the arguments:
+nearly collinear columns of size v give M a condition number of about D v^2 / d,
+which leaves float32 nothing from v = 100 on.
 """
 
 import tensorflow as tf
@@ -44,7 +48,7 @@ def whiten(residual, diag, factor=None):
   """Returns `S^-1 r`."""
   if factor is None:
     return residual / diag
-  return _SmallSystem(diag, factor).solve(residual)[0]
+  return tf.cast(_SmallSystem(diag, factor).solve(residual)[0], residual.dtype)
 
 
 def log_det(diag, factor=None):
@@ -52,12 +56,13 @@ def log_det(diag, factor=None):
   log_det_diag = tf.reduce_sum(tf.math.log(diag), axis=-1)
   if factor is None:
     return log_det_diag
-  return log_det_diag + _SmallSystem(diag, factor).log_det
+  return log_det_diag + tf.cast(_SmallSystem(diag, factor).log_det, diag.dtype)
 
 
 def inverse_times_factor(diag, factor):
   """Returns the columns of `S^-1 V` as rows, `[..., R, D]`."""
-  return _SmallSystem(diag, factor).inverse_times_factor()
+  return tf.cast(
+      _SmallSystem(diag, factor).inverse_times_factor(), factor.dtype)
 
 
 def squared_norm(x):
@@ -93,54 +98,46 @@ def _low_rank_energy(residual, diag, factor):
   """`energy` at any rank."""
   system = _SmallSystem(diag, factor)
   white, z = system.solve(residual)
-  value = 0.5 * squared_norm(white) + log_det(diag) + system.log_det
+  value = 0.5 * squared_norm(white) + log_det(system.diag) + system.log_det
 
   def gradient(upstream):
-    upstream = upstream[..., tf.newaxis]
+    upstream = tf.cast(upstream, tf.float64)[..., tf.newaxis]
     g, y = system.solve(white)
     solved = system.inverse_times_factor()
-    inverse_diag = (1. / diag -
+    inverse_diag = (1. / system.diag -
                     tf.reduce_sum(system.scaled * solved, axis=-2))
-    return (upstream * g,
-            upstream * (inverse_diag - g * white),
-            upstream[..., tf.newaxis] *
-            (2. * solved - _outer(z, g) - _outer(y, white)))
+    gradients = (upstream * g,
+                 upstream * (inverse_diag - g * white),
+                 upstream[..., tf.newaxis] *
+                 (2. * solved - _outer(z, g) - _outer(y, white)))
+    return [tf.cast(x, residual.dtype) for x in gradients]
 
-  return value, gradient
+  return tf.cast(value, residual.dtype), gradient
 
 
 class _SmallSystem:
-  """`M = I + V^T D^-1 V`, and what follows from it.
-
-  M is formed and factored in float64: nearly collinear columns of size v give
-  it a condition number of about D v^2 / d, which leaves float32 nothing from
-  v = 100 on.
-  """
+  """`M = I + V^T D^-1 V`, and what follows from it, in float64."""
 
   def __init__(self, diag, factor):
-    self._diag = diag
-    self.scaled = factor / diag[..., tf.newaxis, :]
-    gram = tf.matmul(tf.cast(self.scaled, tf.float64),
-                     tf.cast(factor, tf.float64), transpose_b=True)
+    self.diag = tf.cast(diag, tf.float64)
+    factor = tf.cast(factor, tf.float64)
+    self.scaled = factor / self.diag[..., tf.newaxis, :]
     identity = tf.eye(factor.shape[-2], dtype=tf.float64)
-    self._cholesky = tf.linalg.cholesky(identity + gram)
-    log_pivots = tf.math.log(tf.linalg.diag_part(self._cholesky))
-    self.log_det = tf.cast(2. * tf.reduce_sum(log_pivots, axis=-1), diag.dtype)
+    self._cholesky = tf.linalg.cholesky(
+        identity + tf.matmul(self.scaled, factor, transpose_b=True))
+    self.log_det = 2. * tf.reduce_sum(
+        tf.math.log(tf.linalg.diag_part(self._cholesky)), axis=-1)
 
   def solve(self, x):
     """Returns `S^-1 x` and `V^T S^-1 x`."""
-    projected = tf.linalg.matvec(tf.cast(self.scaled, tf.float64),
-                                 tf.cast(x, tf.float64))
-    z = self._small_solve(projected[..., tf.newaxis])
-    return x / self._diag - tf.reduce_sum(self.scaled * z, axis=-2), z[..., 0]
+    x = tf.cast(x, tf.float64)
+    z = tf.linalg.cholesky_solve(
+        self._cholesky, tf.linalg.matvec(self.scaled, x)[..., tf.newaxis])
+    return x / self.diag - tf.reduce_sum(self.scaled * z, axis=-2), z[..., 0]
 
   def inverse_times_factor(self):
-    return self._small_solve(self.scaled)
-
-  def _small_solve(self, rhs):
-    solution = tf.linalg.cholesky_solve(
-        self._cholesky, tf.cast(rhs, tf.float64))
-    return tf.cast(solution, self._diag.dtype)
+    """Returns the columns of `S^-1 V` as rows."""
+    return tf.linalg.cholesky_solve(self._cholesky, self.scaled)
 
 
 def _dot(a, b):
