@@ -238,7 +238,7 @@ def _compile(
   """
   compiled = tf.function(
       lambda *arguments: strategy.run(function, args=arguments),
-      jit_compile=jit_compile, autograph=False)
+      jit_compile=jit_compile, autograph=False, reduce_retracing=True)
   if strategy.num_replicas_in_sync > 1:  # no signature for values per replica
     return compiled
   return compiled.get_concrete_function(*signature)

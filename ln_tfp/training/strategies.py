@@ -1,7 +1,13 @@
 """Where a run computes: one device, several, or several machines."""
 
+from collections.abc import Callable
+import functools
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
+
+from ln_tfp import console
 
 NAMES = ('auto', 'one', 'mirrored', 'multi_worker')
 
@@ -23,7 +29,8 @@ def create(name: str = 'auto') -> tf.distribute.Strategy:
     raise ValueError(
         f'Argument `strategy` must be one of {NAMES}. '
         f'Received: strategy={name!r}.')
-  gpus = tf.config.list_physical_devices('GPU')
+  with console.quiet_startup():  # the first look for GPUs may complain
+    gpus = tf.config.list_physical_devices('GPU')
   for gpu in gpus:
     if not tf.config.experimental.get_memory_growth(gpu):
       tf.config.experimental.set_memory_growth(gpu, True)
@@ -57,15 +64,22 @@ def sum_over_workers(
     first = context.replica_id_in_sync_group % local_replicas(strategy) == 0
     return tf.constant(values if first else np.zeros_like(values))
 
-  @tf.function
-  def total(parts):
-    return strategy.run(
-        lambda part: tf.distribute.get_replica_context().all_reduce(
-            tf.distribute.ReduceOp.SUM, part), args=(parts,))
-
   parts = strategy.experimental_distribute_values_from_function(
       first_replica_has_it)
-  return strategy.experimental_local_results(total(parts))[0].numpy()
+  totals = _make_sum(strategy)(parts)
+  return strategy.experimental_local_results(totals)[0].numpy()
+
+
+@functools.lru_cache(maxsize=1)
+def _make_sum(strategy: tf.distribute.Strategy) -> Callable[[Any], Any]:
+  """The sum over all replicas; kept, so that it is traced once per shape."""
+  def replica_sum(part):
+    # The identity stands on the replica's device, which the reduction needs.
+    return tf.distribute.get_replica_context().all_reduce(
+        tf.distribute.ReduceOp.SUM, tf.identity(part))
+
+  return tf.function(
+      lambda parts: strategy.run(replica_sum, args=(parts,)), autograph=False)
 
 
 def share_from_chief(

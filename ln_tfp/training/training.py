@@ -102,6 +102,8 @@ class Training:
     if result.status == 'diverged':
       self._divergence = {
           'epoch': 0, 'quantity': f'transition matrix: {result.key} diverged'}
+      # Some matrix, to make a network with that is never trained.
+      self._method = self._method.with_transition(np.eye(result.num_classes))
       return
     estimate = result.transition_estimates[self._method.estimate_from]
     self._method = self._method.with_transition(estimate)
@@ -158,7 +160,9 @@ class Training:
       self, metrics: dict[str, float | None],
       estimates: dict[str, list[list[float]]]) -> results.Result:
     splits, records = self._splits, self._records
-    used = getattr(self._method, 'transition', None)
+    used = None
+    if self._divergence is None:
+      used = getattr(self._method, 'transition', None)
     seconds = self._seconds()
     return results.Result(
         key=self._run.key,
