@@ -19,7 +19,8 @@ class Loss(keras.losses.Loss):
     num_classes: K; None means the last dimension of the outputs, which is
       right for all but LN without its dummy class.
     seed: Of the random methods, NAN and the heteroscedastic ones. Their state
-      is a `keras.random.SeedGenerator`, so that each batch has its own noise.
+      is a `keras.random.SeedGenerator`, so that each batch has its own noise;
+      Keras does not save it with the model.
     name: Name of the loss.
     reduction: As of every Keras loss.
     dtype: As of every Keras loss.
@@ -34,7 +35,8 @@ class Loss(keras.losses.Loss):
         name=name or self._method.name, reduction=reduction, dtype=dtype)
     self._num_classes = num_classes
     self._seed = seed
-    self._hyperparameters = hyperparameters
+    self._hyperparameters = {
+        key: getattr(self._method, key) for key in hyperparameters}
     self._generator = (
         keras.random.SeedGenerator(seed) if self._method.is_random else None)
 
