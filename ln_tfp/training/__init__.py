@@ -7,6 +7,7 @@
     result.metrics['test_accuracy']
 """
 
+from ln_tfp.training.networks import build_model
 from ln_tfp.training.protocols import Options
 from ln_tfp.training.results import DamagedResultError
 from ln_tfp.training.results import Result
@@ -27,6 +28,7 @@ __all__ = [
     'Run',
     'Split',
     'Splits',
+    'build_model',
     'create_strategy',
     'load_model',
     'load_splits',
