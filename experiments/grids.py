@@ -34,19 +34,21 @@ def flat(cells: Mapping[Place, Iterable[training.Run]]) -> list[training.Run]:
   return [run for runs in cells.values() for run in runs]
 
 
-def winner(
-    points: Iterable[training.Run],
-    results: Mapping[str, training.Result]) -> training.Run | None:
-  """The point with the highest noisy validation accuracy at the end.
+def winners(
+    points: Mapping[Place, Iterable[training.Run]],
+    results: Mapping[str, training.Result]) -> dict[Place, training.Run]:
+  """The point of each place with the best noisy validation accuracy at the end.
 
-  Of equal ones the first; None where no point has finished.
+  Of equal ones the first. A place of which no point has finished has none.
   """
-  finished = [run for run in points
-              if run.key in results
-              and results[run.key].status == 'finished']
-  return max(
-      finished, default=None,
-      key=lambda run: results[run.key].metrics['validation_accuracy_noisy'])
+  best = {}
+  for place, runs in points.items():
+    finished = [run for run in runs if run.key in results
+                and results[run.key].status == 'finished']
+    if finished:
+      best[place] = max(finished, key=lambda run: results[
+          run.key].metrics['validation_accuracy_noisy'])
+  return best
 
 
 def serves_calibration(run: training.Run) -> bool:

@@ -50,10 +50,10 @@ def to_markdown(table: tables.Table) -> str:
       text = f'**{text}**' if (row, column.key) in bold else text
       if cell.remark():
         text += f' ({cell.remark()})'
-      if cell.published:
-        text += f'<br>paper {_paper(table, cell, "±")}'
-        if cell.difference is not None:
-          text += f' ({cell.difference:+.{table.digits}f})'
+      if cell.paper(table.digits):
+        text += f'<br>paper {cell.paper(table.digits)}'
+      if cell.change(table.digits):
+        text += f' ({cell.change(table.digits)})'
       texts.append(text)
     lines.append(f'| {row} | {" | ".join(texts)} |')
   return '\n'.join(
@@ -100,7 +100,7 @@ def to_csv(table: tables.Table) -> str:
   bold = table.bold()
   for row in table.rows:
     for column in table.columns:
-      cell, paper = table.cells[row, column.key], None
+      cell = table.cells[row, column.key]
       paper = cell.published
       writer.writerow([
           row, column.key, _csv(cell.mean), _csv(cell.std), len(cell.values),
@@ -118,20 +118,11 @@ def _with_paper(
   for row in table.rows:
     cells = [table.cells[row, column.key] for column in table.columns]
     lines.append([row, *(ours(row, column) for column in table.columns)])
-    if any(cell.published for cell in cells):
-      lines.append(['  paper', *(_paper(table, cell, sign) for cell in cells)])
-      lines.append(['  difference', *(
-          '' if cell.difference is None
-          else f'{cell.difference:+.{table.digits}f}' for cell in cells)])
+    paper = [cell.paper(table.digits, sign) for cell in cells]
+    change = [cell.change(table.digits) for cell in cells]
+    lines += [[name, *texts] for name, texts in (
+        ('  paper', paper), ('  difference', change)) if any(texts)]
   return lines
-
-
-def _paper(table: tables.Table, cell: tables.Cell, sign: str) -> str:
-  if cell.published is None:
-    return ''
-  digits = table.digits
-  return (f'{cell.published.mean:.{digits}f} {sign} '
-          f'{cell.published.std:.{digits}f}')
 
 
 def _groups(table: tables.Table) -> list[tuple[str, bool]]:
@@ -142,6 +133,8 @@ def _groups(table: tables.Table) -> list[tuple[str, bool]]:
 
 
 def _notes(table: tables.Table, bold: str) -> list[str]:
+  if not table.bold():
+    return list(table.notes)
   rule = (f'{bold}: not significantly worse than the best mean of the column '
           "(Welch's t-test, p < 0.05)")
   if all(len(cell.values) < 2 for cell in table.cells.values()):

@@ -23,7 +23,13 @@ _TRIES = 2
 _POLL_SECONDS = .5
 LONG_SECONDS = 3600.
 
-KeepWeights = Callable[[training.Run], bool]
+Predicate = Callable[[training.Run], bool]
+
+
+def never(run: training.Run) -> bool:
+  """The predicate that holds for no run."""
+  del run
+  return False
 
 
 class Results(dict[str, training.Result]):
@@ -41,14 +47,16 @@ class Plan:
   Args:
     runs: the runs, possibly several times; prerequisites are added.
     output_dir: where results are.
-    keep_weights: whether a run's weights are wanted, too.
+    keep_weights: of which runs the weights are kept, where they are trained.
+    need_weights: which runs are trained again where their weights are gone.
   """
 
   def __init__(
       self, runs: Iterable[training.Run], output_dir: str | os.PathLike,
-      keep_weights: KeepWeights = lambda run: False):
+      keep_weights: Predicate = never, need_weights: Predicate = never):
     self._store = store_lib.Store(output_dir)
     self._keep_weights = keep_weights
+    self._need_weights = need_weights
     self.results = Results()
     self.pending: dict[str, training.Run] = {}
     for run in runs:
@@ -73,14 +81,15 @@ class Plan:
       return False
     if result is None:
       return False
-    if self.wants_weights(run) and not (
+    if self._need_weights(run) and not (
         result.status == 'diverged' or self._store.has_weights(result)):
       return False
     self.results[run.key] = result
     return True
 
-  def wants_weights(self, run: training.Run) -> bool:
-    return self._keep_weights(run)
+  def keeps_weights(self, run: training.Run) -> bool:
+    """Whether the weights of a run are kept once it is trained."""
+    return self._keep_weights(run) or self._need_weights(run)
 
   def next(self) -> training.Run | None:
     """Takes the first run that waits for nothing."""
@@ -138,7 +147,7 @@ class _Sweep:
       self._running[run.key] = run
       self._pool.submit(run.key, {
           **self._task, 'run': run.to_dict(),
-          'keep_weights': self._plan.wants_weights(run)})
+          'keep_weights': self._plan.keeps_weights(run)})
 
   def _handle(self, run: training.Run, answer: dict[str, Any]) -> None:
     if 'progress' in answer:
@@ -177,7 +186,7 @@ def run(
     runs: Iterable[training.Run], *, output_dir: str | os.PathLike,
     jobs: int | None = None, gpus: list[str] | None = None,
     data_dir: str | None = None, strategy: str = 'auto',
-    keep_weights: KeepWeights = lambda run: False,
+    keep_weights: Predicate = never, need_weights: Predicate = never,
     tensorboard_dir: str | None = None, stream: TextIO | None = None,
     pool: pool_lib.Pool | None = None) -> Results:
   """Trains all runs that are not finished, and returns their results.
@@ -189,7 +198,8 @@ def run(
     gpus: names of the GPUs to share out over the workers.
     data_dir: where the data sets are.
     strategy: see `training.create_strategy`.
-    keep_weights: says of which runs the weights are kept.
+    keep_weights: of which runs the weights are kept, where they are trained.
+    need_weights: which runs are trained again where their weights are gone.
     tensorboard_dir: for TensorBoard logs.
     stream: for the bar; None is stderr.
     pool: where to train; None makes a pool of processes and closes it.
@@ -197,7 +207,7 @@ def run(
   Returns:
     The results by key, prerequisites included, and the failures.
   """
-  plan = Plan(runs, output_dir, keep_weights)
+  plan = Plan(runs, output_dir, keep_weights, need_weights)
   if not plan.pending:
     return plan.results
   own = pool is None

@@ -17,12 +17,14 @@ from experiments import app
 from experiments import grids
 from experiments import tables
 
+DATASETS = ('digits', 'mnist', 'fashion_mnist', 'cifar10', 'cifar100')
 NOISES = ('none', 'sym:0.2', 'sym:0.4', 'sym:0.6', 'asym:0.2', 'asym:0.3',
           'asym:0.4')
 
 
 def main(argv):
   del argv
+  app.check_dataset(DATASETS)
   base, methods, noises = app.base_run(), app.methods(), app.noises(NOISES)
   chosen = app.choose(base, methods, noises)
   cells = grids.seeded(chosen, app.seeds())

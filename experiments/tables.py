@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import math
+import re
 import statistics
 
 import numpy as np
@@ -71,6 +72,18 @@ class Cell:
     if self.std is not None:
       text += f' {sign} {self.std:.{digits}f}'
     return text
+
+  def paper(self, digits: int, sign: str = '±') -> str:
+    """The paper's mean and standard deviation, or nothing."""
+    if self.published is None:
+      return ''
+    return (f'{self.published.mean:.{digits}f} {sign} '
+            f'{self.published.std:.{digits}f}')
+
+  def change(self, digits: int) -> str:
+    """The difference, or nothing."""
+    difference = self.difference
+    return '' if difference is None else f'{difference:+.{digits}f}'
 
   def remark(self) -> str:
     """What is wrong with a cell that has numbers, for it to be shown."""
@@ -203,7 +216,9 @@ def noise_column(noise: str) -> Column:
   """The column of a label noise, in the groups of the paper's tables."""
   parsed = data.parse_noise(noise)
   if parsed.kind == 'human':
-    return Column(noise, parsed.name, 'Human labels')
+    # random1 -> Random 1
+    label = re.sub(r'(\d+)$', r' \1', parsed.name).capitalize()
+    return Column(noise, label, 'Human labels')
   if parsed.kind == 'none':
     return Column(noise, '0 %', 'No noise')
   group = {'sym': 'Symmetric', 'asym': 'Asymmetric'}[parsed.kind]

@@ -4,9 +4,12 @@ Ours are winners of the same search (`python -m experiments.hyperparameters`),
 in files of the same form, `experiments/tuned/*.csv`.
 """
 
+from collections.abc import Mapping
+from collections.abc import Sequence
 import csv
 import dataclasses
 import functools
+import io
 import pathlib
 from typing import Any
 
@@ -14,6 +17,7 @@ from experiments import pairs
 from experiments import published
 from ln_tfp import data
 from ln_tfp import methods
+from ln_tfp import training
 
 DIRECTORY = pathlib.Path(__file__).resolve().parent / 'tuned'
 # The paper's tables are of the data sets on the right.
@@ -40,19 +44,30 @@ def method(
   first, *others = type(methods.get(name)).grid(dataset)
   if not others:
     return first  # nothing to tune
+  values = hyperparameters(
+      name, dataset, noise, printed_lambda=printed_lambda)
+  return dataclasses.replace(first, **values)
+
+
+def hyperparameters(
+    name: str, dataset: str, noise: str, *,
+    printed_lambda: bool = False) -> dict[str, Any]:
+  """The tuned hyperparameters alone; `name` may be a row of the ablation.
+
+  Raises `NotTunedError` where there are none.
+  """
   noise = str(data.parse_noise(noise))
   key = _AS.get(dataset, dataset), name, noise
   if key in published.hyperparameters():
     values = dict(published.hyperparameters()[key])
     if values.get('min_scale') == .1 and not printed_lambda:
       values['min_scale'] = _MNIST_LAMBDA  # only MNIST's block has it
-  elif key in ours():
-    values = ours()[key]
-  else:
-    raise NotTunedError(
-        f'{name} has no tuned hyperparameters for {dataset} with noise '
-        f'{noise}; search for them with --search.')
-  return dataclasses.replace(first, **values)
+    return values
+  if key in ours():
+    return ours()[key]
+  raise NotTunedError(
+      f'{name} has no tuned hyperparameters for {dataset} with noise '
+      f'{noise}; search for them with --search.')
 
 
 @functools.cache
@@ -65,3 +80,38 @@ def ours() -> dict[tuple[str, str, str], dict[str, Any]]:
         key = row['dataset'], row['method'], row['noise']
         winners[key] = pairs.parse(row['hyperparameters'])
   return winners
+
+
+def to_csv(
+    points: Mapping[tuple[str, str], Sequence[training.Run]],
+    winners: Mapping[tuple[str, str], training.Run],
+    results: Mapping[str, training.Result]) -> str:
+  """The winners of a search in the form that is read here.
+
+  Args:
+    points: the runs of the search, by (method or row, noise).
+    winners: those with the highest validation accuracy.
+    results: by key of the run.
+  """
+  stream = io.StringIO()
+  writer = csv.writer(stream, lineterminator='\n')
+  writer.writerow([
+      'dataset', 'method', 'noise', 'hyperparameters', 'validation_accuracy'])
+  for (name, noise), run in winners.items():
+    if len(points[name, noise]) > 1:
+      accuracy = results[run.key].metrics['validation_accuracy_noisy']
+      writer.writerow([
+          run.dataset, name, noise,
+          pairs.write(searched(run, points[name, noise])),
+          f'{100 * accuracy:.2f}'])
+  return stream.getvalue()
+
+
+def searched(
+    run: training.Run, points: Sequence[training.Run]) -> dict[str, Any]:
+  """The hyperparameters of a run in which the points of its search differ."""
+  values = [point.resolve_method().hyperparameters() for point in points]
+  return {
+      name: value
+      for name, value in run.resolve_method().hyperparameters().items()
+      if any(other[name] != value for other in values)}

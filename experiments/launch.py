@@ -1,0 +1,152 @@
+"""Trains the runs of an experiment as the flags say."""
+
+from collections.abc import Iterable
+import os
+import pathlib
+import sys
+
+from absl import flags
+import tensorflow as tf
+
+from experiments import estimates as estimates_lib
+from experiments import pairs
+from experiments import recipes
+from experiments import sweep
+from ln_tfp import console
+from ln_tfp import data
+from ln_tfp import training
+
+FLAGS = flags.FLAGS
+
+_STRATEGIES = ('auto', 'one', 'mirrored')
+
+flags.DEFINE_integer(
+    'jobs', None,
+    'Worker processes. Default: one per GPU, or per core where there is none.')
+flags.DEFINE_enum(
+    'strategy', 'auto', _STRATEGIES,
+    'Devices of a run: one, or all GPUs of the machine (mirrored). auto gives '
+    'each worker its GPU.')
+flags.DEFINE_string(
+    'data_dir', None, 'Directory of the data sets. Default: that of TFDS.')
+flags.DEFINE_bool(
+    'offline', False, 'Never fetch data; say what is missing instead.')
+flags.DEFINE_string(
+    'output_dir', 'results',
+    'Directory for results, tables and figures. Runs whose results are there '
+    'are not trained again.')
+flags.DEFINE_bool(
+    'dry_run', False, 'List the runs with an estimate of the time, and end.')
+flags.DEFINE_string(
+    'tensorboard', None, 'Directory for TensorBoard logs, one per run.')
+
+
+def check_flags() -> None:
+  """Refuses what cannot work, before anything is computed."""
+  if FLAGS.jobs is not None and FLAGS.jobs < 1:
+    raise recipes.BadFlagError(
+        f'--jobs: must be at least 1. Received: {FLAGS.jobs}')
+  directory = pathlib.Path(FLAGS.output_dir)
+  try:
+    directory.mkdir(parents=True, exist_ok=True)
+    probe = directory / f'.probe-{os.getpid()}'
+    probe.touch()
+    probe.unlink()
+  except OSError as error:
+    raise recipes.BadFlagError(
+        f'--output_dir: cannot be written: {error}') from error
+
+
+def train(
+    runs: Iterable[training.Run],
+    keep_weights: sweep.Predicate = sweep.never,
+    need_weights: sweep.Predicate = sweep.never) -> sweep.Results:
+  """Trains runs as the flags say; ends the program where `--dry_run` does.
+
+  Args:
+    runs: the runs; prerequisites are added.
+    keep_weights: of which runs the weights are kept, where they are trained.
+    need_weights: which runs are trained again where their weights are gone.
+  """
+  runs = list(runs)
+  plan = sweep.Plan(runs, FLAGS.output_dir, keep_weights, need_weights)
+  for problem in plan.problems():
+    print(f'Not a result, left alone: {problem}', file=sys.stderr)
+  gpus = [] if FLAGS.strategy == 'mirrored' else _gpus()
+  jobs = FLAGS.jobs or (1 if FLAGS.strategy == 'mirrored' else None)
+  _announce(plan, jobs or len(gpus) or len(os.sched_getaffinity(0)))
+  if FLAGS.dry_run:
+    sys.exit(0)
+  if plan.pending:
+    _prepare(plan.pending.values())
+  results = sweep.run(
+      runs, output_dir=FLAGS.output_dir, jobs=jobs, gpus=gpus,
+      data_dir=FLAGS.data_dir, strategy=FLAGS.strategy,
+      keep_weights=keep_weights, need_weights=need_weights,
+      tensorboard_dir=FLAGS.tensorboard)
+  for key, reason in results.failures.items():
+    print(f'Failed: {key}: {reason}', file=sys.stderr)
+  return results
+
+
+def exit_status(results: sweep.Results) -> int:
+  """For the shell: 1 where runs have failed."""
+  return 1 if results.failures else 0
+
+
+def _announce(plan: sweep.Plan, slots: int) -> None:
+  """Says what is to come, and lists it where `--dry_run` asks for that."""
+  estimates = plan.estimate()
+  pending = list(plan.pending.values())
+  seconds = sum(map(estimates.seconds, pending)) / min(
+      slots, max(1, len(pending)))
+  if FLAGS.dry_run:
+    for run in pending:
+      settings = pairs.write(dict(run.hyperparameters))
+      print(f'{estimates_lib.duration(estimates.seconds(run)):>8}  {run.key}'
+            f'  {run.epochs} epochs  {settings}'.rstrip())
+  about = estimates_lib.duration(seconds)
+  basis = ('from finished runs' if pending and all(
+      map(estimates.knows, pending)) else 'a guess for two CPU cores')
+  print(f'{len(plan.results)} runs finished before, {len(pending)} to train, '
+        f'{slots} at a time'
+        + (f': about {about} ({basis}).' if pending else '.'),
+        file=sys.stdout if FLAGS.dry_run else sys.stderr)
+  if seconds > sweep.LONG_SECONDS and not FLAGS.dry_run:
+    print(f'This will take more than an hour: about {about}. It can be '
+          'interrupted and goes on with the same command.', file=sys.stderr)
+
+
+def _prepare(runs: Iterable[training.Run]) -> None:
+  """Makes sure of the data, and that the runs fit it, before any training."""
+  checked = {}
+  for run in runs:
+    checked.setdefault((run.dataset, run.noise), run)
+  sources = {}
+  for run in checked.values():
+    if run.dataset not in sources:
+      sources = {run.dataset: load(run.dataset)}  # one at a time
+    with recipes.naming('noise'):
+      training.load_splits(run, source=sources[run.dataset])
+
+
+def load(dataset: str) -> data.Source:
+  """A data set, fetched where it is missing and `--offline` is not given."""
+  try:
+    return data.load(dataset, FLAGS.data_dir)
+  except data.MissingDataError:
+    if FLAGS.offline:
+      raise
+  print(f'Fetching {dataset}.', file=sys.stderr)
+  data.prepare(dataset, FLAGS.data_dir)
+  return data.load(dataset, FLAGS.data_dir)
+
+
+def _gpus() -> list[str]:
+  """The GPUs that this process may use, by their CUDA names."""
+  with console.quiet_startup():
+    count = len(tf.config.list_physical_devices('GPU'))
+  visible = os.environ.get('CUDA_VISIBLE_DEVICES')
+  if visible:
+    return visible.split(',')[:count]
+  return [str(index) for index in range(count)]
