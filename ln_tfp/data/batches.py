@@ -62,7 +62,8 @@ class Batches:
       ids: integers `[N]`, unique.
       batch_size: of the global batch, whatever the number of workers.
       seed: of order and augmentation; None keeps the order (evaluation).
-      preprocessing: by default pixels are divided by 255, floats and all.
+      preprocessing: `Source.preprocessing`; by default inputs are divided by
+        255.
       augment: whether `preprocessing` crops and flips at random.
       worker: which of the workers this is.
       num_workers: each global batch is cut into as many contiguous parts of

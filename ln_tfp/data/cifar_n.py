@@ -82,7 +82,10 @@ def prepare(name: str, data_dir: str | os.PathLike) -> None:
         f'{_URL}{published.pt} is not the published file: its SHA-256 is '
         f'{digest}.')
   target.parent.mkdir(parents=True, exist_ok=True)
-  target.write_bytes(content)
+  # An interrupted write must not look like the file.
+  partial = target.with_suffix('.partial')
+  partial.write_bytes(content)
+  partial.replace(target)
 
 
 def read_labels(

@@ -1,10 +1,9 @@
 """Label noise as a pure function of (clean labels, example ids, seed).
 
-The definitions are those of PROTOCOL: symmetric noise redraws a label from all
-classes, its own included; asymmetric noise moves it along a mapping, once, so
-that flips never cascade. The random number of an example is a hash of the seed
-and its id: reordering, subsetting, batching or sharding the examples does not
-change anybody's label.
+Symmetric noise redraws a label from all classes, its own included; asymmetric
+noise moves it along a mapping, once, so that flips never cascade. The random
+number of an example is a hash of the seed and its id: reordering, subsetting,
+batching or sharding the examples does not change anybody's label.
 """
 
 from collections.abc import Mapping

@@ -111,9 +111,7 @@ class Preprocessing:
         is, in [0, 1); one half is the centre.
       flip: whether to mirror.
     """
-    image = decode(path)
-    if self.resize:
-      image = self._resize_and_crop(image, where)
+    image = self._resize_and_crop(decode(path), where)
     if self.flip:
       image = tf.cond(flip, lambda: tf.reverse(image, [1]), lambda: image)
     factor, offset = self._affine()
@@ -124,8 +122,6 @@ class Preprocessing:
     shorter = tf.reduce_min(size)
     # The other side by integer division, never below the shorter one.
     image = tf.image.resize(image, size * self.resize // shorter)
-    if not self.crop:
-      return image
     space = tf.shape(image)[:2] - self.crop
     top_left = tf.cast(tf.cast(space + 1, tf.float64) * where, tf.int32)
     image = tf.slice(

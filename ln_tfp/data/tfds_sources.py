@@ -10,7 +10,7 @@ from ln_tfp.data import class_names
 from ln_tfp.data import examples as examples_lib
 from ln_tfp.data import preprocessing as preprocessing_lib
 
-# PROTOCOL: the authors' code normalises both data sets with the figures of
+# The authors' code normalises both data sets with the figures of
 # CIFAR-10, and pads two pixels.
 _CIFAR_PREPROCESSING = preprocessing_lib.Preprocessing(
     mean=(0.4914, 0.4822, 0.4465), std=(0.2470, 0.2435, 0.2616), pad=2,

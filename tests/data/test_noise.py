@@ -95,10 +95,11 @@ def test_symmetric_noise_may_redraw_the_same_class():
 
 
 def test_exact_symmetric_noise_redraws_an_exact_share_of_the_whole_set():
-  # With a million classes hardly anyone is redrawn to the own class.
+  # With a million classes hardly anyone is redrawn to the own class. Each
+  # example is alone in its class: of these, an exact share would be nobody.
   noisy = data.corrupt(
-      np.zeros(1001, int), np.arange(1001), 'sym:0.2', num_classes=10**6,
-      seed=0, mode='exact')
+      np.arange(1001), np.arange(1001), 'sym:0.2', num_classes=10**6, seed=0,
+      mode='exact')
   assert np.count_nonzero(noisy.is_noisy) == 200
 
 
