@@ -1,5 +1,6 @@
 """A pool of worker processes on this machine."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -18,16 +19,17 @@ class Worker:
   """One process; it trains one task at a time.
 
   Args:
+    module: its program, see `service`.
     environment: variables on top of ours.
   """
 
-  def __init__(self, environment: dict[str, str]):
+  def __init__(self, module: str, environment: dict[str, str]):
     self.key = None
     self._errors = tempfile.TemporaryFile()  # noqa: SIM115, closed by `wait`
     path = os.pathsep.join(
         filter(None, [str(_ROOT), os.environ.get('PYTHONPATH')]))
     self._process = subprocess.Popen(
-        [sys.executable, '-m', 'experiments.worker'],
+        [sys.executable, '-m', module],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
         env={**os.environ, 'PYTHONPATH': path, **environment})
     os.set_blocking(self._process.stdout.fileno(), False)
@@ -39,11 +41,9 @@ class Worker:
   def send(self, key: str, task: dict[str, Any]) -> None:
     """Starts a task; the answer may be that the process has died."""
     self.key = key
-    try:
+    with contextlib.suppress(BrokenPipeError):  # `receive` finds out
       self._process.stdin.write(json.dumps(task).encode() + b'\n')
       self._process.stdin.flush()
-    except BrokenPipeError:
-      pass  # `receive` finds out
 
   def receive(self) -> list[dict[str, Any]]:
     """The answers that have come; a dead process answers 'died'."""
@@ -55,7 +55,6 @@ class Worker:
 
   def end(self) -> None:
     """Asks the process to end; `wait` makes sure."""
-    self._process.stdin.close()
     self._process.terminate()
 
   def wait(self, deadline: float) -> None:
@@ -65,6 +64,8 @@ class Worker:
     except subprocess.TimeoutExpired:
       self._process.kill()
       self._process.wait()
+    with contextlib.suppress(BrokenPipeError):  # a task it never read
+      self._process.stdin.close()
     self._process.stdout.close()
     self._errors.close()
 
@@ -88,9 +89,13 @@ class Pool:
       there is none.
     gpus: the names of the GPUs for `CUDA_VISIBLE_DEVICES`, shared out over the
       workers.
+    module: the program of a worker.
   """
 
-  def __init__(self, jobs: int | None = None, gpus: list[str] | None = None):
+  def __init__(
+      self, jobs: int | None = None, gpus: list[str] | None = None,
+      module: str = 'experiments.worker'):
+    self._module = module
     self._gpus = gpus or []
     cores = len(os.sched_getaffinity(0))
     self.slots = jobs or len(self._gpus) or cores
@@ -102,7 +107,8 @@ class Pool:
     """Gives a task to an idle worker; there must be one."""
     for index, worker in enumerate(self._workers):
       if worker is None:
-        worker = self._workers[index] = Worker(self._environment(index))
+        worker = self._workers[index] = Worker(
+            self._module, self._environment(index))
         self._selector.register(worker, selectors.EVENT_READ, index)
       if worker.key is None:
         worker.send(key, task)

@@ -146,7 +146,7 @@ class _Sweep:
         return
       self._running[run.key] = run
       self._pool.submit(run.key, {
-          **self._task, 'run': run.to_dict(),
+          **self._task, 'key': run.key, 'run': run.to_dict(),
           'keep_weights': self._plan.keeps_weights(run)})
 
   def _handle(self, run: training.Run, answer: dict[str, Any]) -> None:

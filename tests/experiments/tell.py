@@ -1,0 +1,14 @@
+"""A worker that tells about its environment."""
+
+import os
+
+from experiments import service
+
+
+def perform(task, tell):
+  del tell
+  return ' '.join(os.environ[name] for name in task['variables'])
+
+
+if __name__ == '__main__':
+  service.serve(perform)

@@ -1,0 +1,286 @@
+"""Tests of the sweep, with real processes that train nothing."""
+
+import io
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from experiments import locks
+from experiments import pool as pool_lib
+from experiments import store
+from experiments import sweep
+from ln_tfp import training
+from tests.experiments import fake_worker
+
+_FAKE = 'tests.experiments.fake_worker'
+
+
+def _runs(*methods, **settings):
+  return [training.Run(method=method, noise='sym:0.4', epochs=2, **settings)
+          for method in methods]
+
+
+def _sweep(runs, directory, jobs=2, **arguments):
+  pool = pool_lib.Pool(jobs, module=_FAKE)
+  try:
+    return sweep.run(
+        runs, output_dir=directory, pool=pool, stream=io.StringIO(),
+        **arguments)
+  finally:
+    pool.close()
+
+
+def _script(directory, **actions):
+  (directory / 'script.json').write_text(json.dumps(actions))
+
+
+def _log(directory):
+  return [line.split() for line in (directory / 'log').read_text().splitlines()]
+
+
+def _gone(pid, seconds=10.):
+  """Whether a process has ended, or does so in a while."""
+  deadline = time.monotonic() + seconds
+  while time.monotonic() < deadline:
+    try:
+      os.kill(pid, 0)
+      status = pathlib.Path(f'/proc/{pid}/stat').read_text().split(')')[1]
+      if status.split()[0] == 'Z':
+        return True
+    except (ProcessLookupError, FileNotFoundError):
+      return True
+    time.sleep(.05)
+  return False
+
+
+def _wait_for(condition, seconds=30.):
+  deadline = time.monotonic() + seconds
+  while not condition():
+    assert time.monotonic() < deadline
+    time.sleep(.05)
+
+
+def test_all_runs_are_trained_once(tmp_path):
+  runs = _runs('CE', 'LN', 'GCE', 'CE')
+  results = _sweep(runs, tmp_path)
+  assert set(results) == {run.key for run in runs}
+  assert not results.failures
+  starts = [line[1] for line in _log(tmp_path) if line[0] == 'start']
+  assert sorted(starts) == ['CE', 'GCE', 'LN']
+
+
+def test_a_prerequisite_is_added_and_waited_for(tmp_path):
+  _script(tmp_path, CE='sleep 1')
+  results = _sweep(_runs('Forward', 'LN'), tmp_path)
+  assert {result.run['method'] for result in results.values()} == {
+      'CE', 'Forward', 'LN'}
+  words = [line[:2] for line in _log(tmp_path)]
+  assert words.index(['end', 'CE']) < words.index(['start', 'Forward'])
+  # The other worker was not idle meanwhile.
+  assert words.index(['start', 'LN']) < words.index(['end', 'CE'])
+
+
+def test_finished_runs_are_skipped(tmp_path):
+  _sweep(_runs('CE', 'LN'), tmp_path)
+  before = _log(tmp_path)
+  results = sweep.run(_runs('CE', 'LN'), output_dir=tmp_path)  # no pool needed
+  assert len(results) == 2
+  assert _log(tmp_path) == before
+
+
+def test_an_archived_result_is_finished_and_serves_as_prerequisite(tmp_path):
+  [key] = _sweep(_runs('CE'), tmp_path)
+  file = tmp_path / f'{key}.json'
+  result = training.read_result(file)
+  store.pack([result], tmp_path / 'old.zip')
+  file.unlink()
+  results = _sweep(_runs('CE', 'Forward'), tmp_path)
+  assert len(results) == 2
+  assert [line[1] for line in _log(tmp_path) if line[0] == 'start'] == [
+      'CE', 'Forward']
+  assert training.read_result(file) == result  # for Forward to find
+
+
+def test_a_crash_is_tried_once_more(tmp_path):
+  _script(tmp_path, LN='exit once')
+  results = _sweep(_runs('CE', 'LN'), tmp_path)
+  assert len(results) == 2
+  assert not results.failures
+
+
+@pytest.mark.parametrize('action, reason', [
+    ('exit', 'status 3'), ('kill', 'signal 9'),
+    ('raise', 'ArithmeticError: out of numbers'), ('nothing', 'no result')])
+def test_a_run_that_crashes_twice_is_reported_and_the_rest_goes_on(
+    tmp_path, action, reason):
+  _script(tmp_path, LN=action)
+  runs = _runs('LN', 'CE', 'GCE')
+  results = _sweep(runs, tmp_path, jobs=1)
+  assert set(results) == {run.key for run in runs[1:]}
+  assert list(results.failures) == [runs[0].key]
+  assert reason in results.failures[runs[0].key]
+  assert [line[1] for line in _log(tmp_path)].count('LN') >= 2
+
+
+def test_a_run_whose_prerequisite_failed_is_not_tried(tmp_path):
+  _script(tmp_path, CE='raise')
+  [run] = _runs('Forward')
+  results = _sweep([run], tmp_path, jobs=1)
+  assert not results
+  assert 'which failed' in results.failures[run.key]
+  assert {line[1] for line in _log(tmp_path)} == {'CE'}
+
+
+def test_a_diverged_run_is_a_result(tmp_path):
+  _script(tmp_path, LN='diverge')
+  [result] = _sweep(_runs('LN'), tmp_path).values()
+  assert result.status == 'diverged'
+
+
+def test_two_sweeps_of_one_directory_train_each_run_once(tmp_path):
+  methods = ('CE', 'GCE', 'LS', 'NAN', 'Forward')
+  _script(tmp_path, **dict.fromkeys(methods, 'sleep 0.3'))
+  found = {}
+
+  def one(name):
+    found[name] = _sweep(_runs(*methods), tmp_path)
+
+  threads = [threading.Thread(target=one, args=(i,)) for i in range(2)]
+  for thread in threads:
+    thread.start()
+  for thread in threads:
+    thread.join()
+  assert found[0] == found[1]
+  assert len(found[0]) == 5
+  starts = [line[1] for line in _log(tmp_path) if line[0] == 'start']
+  assert sorted(starts) == sorted(methods)
+
+
+def test_the_lock_of_a_process_that_died_is_free(tmp_path):
+  holder = subprocess.Popen(
+      [sys.executable, '-c', 'import sys, time\n'
+       'from experiments import locks\n'
+       'with locks.hold(sys.argv[1], "run") as free:\n'
+       '  print(free, flush=True)\n  time.sleep(60)', str(tmp_path)],
+      stdout=subprocess.PIPE)
+  with holder:
+    assert holder.stdout.readline() == b'True\n'
+    with locks.hold(tmp_path, 'run') as free:
+      assert not free
+    with locks.hold(tmp_path, 'another') as free:
+      assert free
+    holder.kill()
+  with locks.hold(tmp_path, 'run') as free:
+    assert free
+  assert not list((tmp_path / '.locks').iterdir())
+
+
+@pytest.mark.parametrize('content', ['{"key": ', '[]', '{"key": "x"}', '\xff'])
+def test_a_damaged_result_is_reported_and_left_alone(tmp_path, content):
+  runs = _runs('LN', 'CE')
+  file = tmp_path / f'{runs[0].key}.json'
+  file.write_text(content, encoding='latin-1')
+  results = _sweep(runs, tmp_path)
+  assert set(results) == {runs[1].key}
+  assert file.name in results.failures[runs[0].key]
+  assert file.read_text(encoding='latin-1') == content
+
+
+def test_a_foreign_file_is_named_and_left_alone(tmp_path):
+  runs = _runs('CE')
+  results = _sweep(runs, tmp_path)
+  (tmp_path / 'mine.json').write_text('{"my": "notes"}')
+  (tmp_path / 'renamed.json').write_text(results[runs[0].key].to_json())
+  (tmp_path / 'broken.zip').write_text('no archive')
+  directory = store.Store(tmp_path)
+  assert set(directory.scan()) == {runs[0].key}
+  names = ('mine.json', 'renamed.json', 'broken.zip', 'script.json')
+  for name in names[:3]:
+    assert sum(name in problem for problem in directory.problems) == 1
+    assert (tmp_path / name).exists()
+
+
+def test_an_interrupt_leaves_no_process_behind(tmp_path):
+  _script(tmp_path, LN='sleep 60')
+  log = tmp_path / 'log'
+
+  def interrupt():
+    _wait_for(log.exists)
+    signal.raise_signal(signal.SIGINT)
+
+  threading.Thread(target=interrupt).start()
+  begin = time.monotonic()
+  with pytest.raises(KeyboardInterrupt):
+    _sweep(_runs('LN'), tmp_path)
+  assert time.monotonic() - begin < 30
+  [[_, _, pid]] = _log(tmp_path)
+  assert _gone(int(pid))
+  # And what was left undone can be done.
+  _script(tmp_path)
+  assert len(_sweep(_runs('LN'), tmp_path)) == 1
+
+
+def test_the_workers_of_a_sweep_that_is_killed_end_themselves(tmp_path):
+  _script(tmp_path, LN='sleep 60')
+  run, = _runs('LN')
+  task = {'output_dir': str(tmp_path), 'key': run.key, 'run': run.to_dict()}
+  sweeping = subprocess.Popen(
+      [sys.executable, '-c', 'import json, sys\n'
+       'from experiments import pool\n'
+       f'workers = pool.Pool(1, module={_FAKE!r})\n'
+       'workers.submit("key", json.loads(sys.argv[1]))\n'
+       'workers.wait(60)\nworkers.wait(60)', json.dumps(task)])
+  with sweeping:
+    _wait_for((tmp_path / 'log').exists)
+    sweeping.kill()
+  [[_, _, pid]] = _log(tmp_path)
+  assert _gone(int(pid))
+
+
+def test_workers_share_out_threads_and_gpus():
+  pool = pool_lib.Pool(2, gpus=['3', '5'], module='tests.experiments.tell')
+  seen = {}
+  try:
+    for key in ('a', 'b'):
+      pool.submit(key, {'variables': ['CUDA_VISIBLE_DEVICES',
+                                      'TF_NUM_INTRAOP_THREADS']})
+    while len(seen) < 2:
+      seen.update({key: answer['status'] for key, answer in pool.wait(30)})
+  finally:
+    pool.close()
+  threads = max(1, len(os.sched_getaffinity(0)) // 2)
+  assert sorted(seen.values()) == [f'3 {threads}', f'5 {threads}']
+
+
+def test_the_bar_counts_runs_by_state(tmp_path):
+  _script(tmp_path, LN='raise')
+  stream = io.StringIO()
+  pool = pool_lib.Pool(1, module=_FAKE)
+  try:
+    sweep.run(_runs('LN', 'CE'), output_dir=tmp_path, pool=pool, stream=stream)
+  finally:
+    pool.close()
+  text = stream.getvalue()
+  assert '0/2 runs, 1 running, 0 failed' in text
+  assert 'trying once more' in text
+  assert 'given up' in text
+
+
+def test_weights_that_are_needed_and_gone_mean_a_new_training(tmp_path):
+  [run] = _runs('CE')
+  file = tmp_path / f'{run.key}.json'
+  document = fake_worker.document(run.to_dict(), run.key)
+  document['weights'] = {'file': f'{run.key}.npz', 'sha256': '0'}
+  file.write_text(json.dumps(document))
+  always = lambda run: True
+  assert not sweep.Plan([run], tmp_path, keep_weights=always).pending
+  assert sweep.Plan([run], tmp_path, need_weights=always).pending
+  (tmp_path / f'{run.key}.npz').touch()
+  assert not sweep.Plan([run], tmp_path, need_weights=always).pending
