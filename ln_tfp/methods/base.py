@@ -89,8 +89,7 @@ def cross_entropy(labels, logits) -> tf.Tensor:
 
 def one_hot(labels, num_classes: int) -> tf.Tensor:
   """Returns one-hot rows `[batch, K]`; NaN where the label is out of range."""
-  return nan_outside(
-      tf.one_hot(labels, num_classes), labels, num_classes)
+  return nan_outside(tf.one_hot(labels, num_classes), labels, num_classes)
 
 
 def nan_outside(values, labels, num_classes: int) -> tf.Tensor:
@@ -106,6 +105,14 @@ def check_range(name: str, value: float, low: float, high: float) -> None:
     raise ValueError(
         f'Argument `{name}` must be in [{low}, {high}]. '
         f'Received: {name}={value}.')
+
+
+def check_whole(name: str, value: int, minimum: int) -> None:
+  """Raises a ValueError unless value is an integer >= minimum."""
+  if type(value) is not int or value < minimum:  # bool is an int, too
+    raise ValueError(
+        f'Argument `{name}` must be an integer of at least {minimum}. '
+        f'Received: {name}={value!r}.')
 
 
 def check_positive(name: str, value: float) -> None:

@@ -28,10 +28,7 @@ class Het(base.Method):
   samples: int = 100
 
   def __post_init__(self):
-    if self.samples < 1:
-      raise ValueError(
-          'Argument `samples` must be at least 1. '
-          f'Received: samples={self.samples}.')
+    base.check_whole('samples', self.samples, 1)
 
   def head(self, num_classes, kernel_regularizer=None, bias_regularizer=None):
     return heteroscedastic.HeteroscedasticHead(

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 from typing import ClassVar
 
+from ln_tfp.methods import base
 from ln_tfp.methods import het_tau
 
 _TWO_CLASSES = ('two_moons', 'circles')
@@ -24,9 +25,7 @@ class HetTauSigma(het_tau.HetTau):
 
   def __post_init__(self):
     super().__post_init__()
-    if self.rank < 1:
-      raise ValueError(
-          f'Argument `rank` must be at least 1. Received: rank={self.rank}.')
+    base.check_whole('rank', self.rank, 1)
 
   @classmethod
   def grid(cls, dataset):

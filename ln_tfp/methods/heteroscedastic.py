@@ -2,6 +2,8 @@
 
 import keras
 
+from ln_tfp.methods import base
+
 _MIN_SIGMA = 1e-3
 
 
@@ -26,13 +28,11 @@ class HeteroscedasticHead(keras.layers.Layer):
   def __init__(self, num_classes, rank=0, kernel_regularizer=None,
                bias_regularizer=None, dtype='float32', **kwargs):
     super().__init__(dtype=dtype, **kwargs)
-    if num_classes < 2:
+    base.check_whole('num_classes', num_classes, 2)
+    base.check_whole('rank', rank, 0)
+    if rank > num_classes:
       raise ValueError(
-          'Argument `num_classes` must be at least 2. '
-          f'Received: num_classes={num_classes}.')
-    if not 0 <= rank <= num_classes:
-      raise ValueError(
-          'Argument `rank` must be between 0 and the number of classes, '
+          'Argument `rank` must not exceed the number of classes, '
           f'{num_classes}. Received: rank={rank}.')
     self.num_classes = num_classes
     self.rank = rank

@@ -39,9 +39,7 @@ class LN(base.Method):
       raise ValueError(
           f'Argument `covariance` must be one of {heads.COVARIANCES}. '
           f'Received: covariance={self.covariance!r}.')
-    if self.rank < 1:
-      raise ValueError(
-          f'Argument `rank` must be at least 1. Received: rank={self.rank}.')
+    base.check_whole('rank', self.rank, 1)
     if not 0 < self.label_smoothing <= 1:
       raise ValueError(
           'Argument `label_smoothing` must be in (0, 1]. '

@@ -29,8 +29,7 @@ _SAFE_SPREAD = 60.
 
 
 def draw(seed, step, num_samples: int, size: int) -> tf.Tensor:
-  """Returns `[num_samples, size]` normal numbers, a function of its integers.
-  """
+  """Returns noise `[num_samples, size]`, a pure function of its integers."""
   return random.tf_normal(seed, step, tf.range(num_samples), size)
 
 
@@ -45,7 +44,8 @@ def nll(labels, packed, noise, temperature: float = 1.) -> tf.Tensor:
     value, gradient = _nll_and_gradient(
         labels, _Sampler(packed, noise, temperature))
     gradient = tf.transpose(gradient, [1, 2, 0]) / temperature
-    return value, lambda upstream: upstream[:, None, None] * gradient
+    return value, lambda upstream: (
+        upstream[:, tf.newaxis, tf.newaxis] * gradient)
 
   return loss(packed)
 
