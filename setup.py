@@ -1,4 +1,4 @@
-"""Installs ln_tfp; the bounds are explained in docs/dependencies.md."""
+"""Installs ln_tfp; requirements.txt has the exact versions that are tested."""
 
 import pathlib
 
@@ -34,7 +34,10 @@ setuptools.setup(
         'audit': ['cleanlab>=2.9,<3', 'pandas'],
         'figures': ['matplotlib'],
         'ray': ['ray>=2.50'],
-        'test': ['matplotlib', 'pytest', 'pytest-xdist', 'ruff', 'scipy'],
+        'test': [
+            'cleanlab>=2.9,<3', 'matplotlib', 'pandas', 'pytest',
+            'pytest-xdist', 'ruff', 'scipy', 'selenium',
+        ],
     },
     classifiers=[
         'License :: OSI Approved :: Apache Software License',

@@ -91,18 +91,13 @@ class LogisticNormalHead(keras.layers.Layer):
     self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
     self.bias_regularizer = keras.regularizers.get(bias_regularizer)
     self.supports_masking = True
-    self.loc = self._dense(self.dims, 'loc')
+    self.loc = self._dense(self.dims, self.kernel_initializer, 'loc')
     outputs = {'identity': 0, 'isotropic': 1, 'diagonal': self.dims,
                'full': self.dims * rank}[covariance]
-    self.scale = self._dense(outputs, 'scale') if outputs else None
+    self.scale = self._dense(
+        outputs, _another(self.kernel_initializer), 'scale') if outputs else None
 
-  def _dense(self, units, name):
-    initializer = self.kernel_initializer
-    config = initializer.get_config()
-    if name == 'scale' and isinstance(config.get('seed'), int):
-      # A seeded initialiser repeats its numbers; the two kernels shall differ.
-      config['seed'] += 1
-      initializer = type(initializer).from_config(config)
+  def _dense(self, units, initializer, name):
     return keras.layers.Dense(
         units,
         kernel_initializer=initializer,
@@ -248,6 +243,19 @@ def has_dummy_class(dims, num_classes):
         f'or {dims + 1} (without) for outputs of {dims} logits. Received: '
         f'num_classes={num_classes}.')
   return num_classes != dims + 1
+
+
+def _another(initializer):
+  """Returns an initialiser of the same kind that draws other numbers.
+
+  One and the same instance repeats its numbers at every call.
+  """
+  if not isinstance(initializer, keras.initializers.Initializer):
+    return initializer
+  config = initializer.get_config()
+  if isinstance(config.get('seed'), int):
+    config['seed'] += 1
+  return type(initializer).from_config(config)
 
 
 def _check_whole(name, value, minimum):

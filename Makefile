@@ -1,0 +1,32 @@
+# make run: the digits table of the paper's main experiment. make test: all tests.
+# Both set up everything they need in .venv first.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export TF_CPP_MIN_LOG_LEVEL ?= 2
+
+.PHONY: run test fast lint clean
+
+run: $(VENV)/installed
+	$(BIN)/python -m experiments.synthetic_noise
+
+test: $(VENV)/installed lint
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+fast: $(VENV)/installed
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow'
+
+lint: $(VENV)/installed
+	$(BIN)/ruff check .
+
+# The exact versions that were tested, then the package itself.
+$(VENV)/installed: requirements.txt setup.py
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet -r requirements.txt
+	$(BIN)/pip install --quiet --no-deps --editable .
+	touch $@
+
+clean:
+	rm -rf $(VENV) build *.egg-info

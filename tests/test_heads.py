@@ -1,0 +1,182 @@
+"""The head and the packed tensor."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import ln_tfp
+from ln_tfp import heads
+
+COVARIANCES = ['identity', 'isotropic', 'diagonal', 'full']
+
+
+def features(shape=(5, 7), seed=0):
+  return np.random.default_rng(seed).normal(size=shape).astype('float32')
+
+
+def weights_of(head):
+  """Returns loc kernel and bias, then scale kernel and bias (or None)."""
+  scale = [None, None] if head.scale is None else head.scale.get_weights()
+  return [*head.loc.get_weights(), *scale]
+
+
+@pytest.mark.parametrize('dummy_class', [True, False])
+@pytest.mark.parametrize('classes', [2, 4])
+@pytest.mark.parametrize('covariance', COVARIANCES)
+def test_the_packed_output_is_the_documented_formula(
+    covariance, classes, dummy_class):
+  tau, lam, x = .7, .3, features()
+  head = ln_tfp.LogisticNormalHead(
+      classes, covariance, temperature=tau, min_scale=lam,
+      dummy_class=dummy_class)
+  out = head(x).numpy()
+  dims = classes if dummy_class else classes - 1
+  kernel, bias, scale_kernel, scale_bias = weights_of(head)
+  loc = x @ kernel + bias
+  c = None if scale_kernel is None else x @ scale_kernel + scale_bias
+  ones = np.ones([5, dims])
+  diag = {
+      'identity': lambda: ones,
+      'isotropic': lambda: (lam + c**2) * ones,
+      'diagonal': lambda: lam + c**2,
+      'full': lambda: lam * ones}[covariance]()
+  rows = [loc / tau, diag / tau]
+  if covariance == 'full':
+    rows.append(c / np.sqrt(tau))
+  assert out.shape == (5, len(rows), dims)
+  assert out.shape[1:] == head.compute_output_shape((None, 7))[1:]
+  np.testing.assert_allclose(out, np.stack(rows, axis=1), rtol=1e-5, atol=1e-6)
+
+
+def test_the_distribution_of_the_packed_output_is_that_of_the_paper():
+  tau, lam, x = .7, .3, features().astype('float64')
+  head = ln_tfp.LogisticNormalHead(
+      4, rank=2, temperature=tau, min_scale=lam, dtype='float64')
+  out = head(x)
+  kernel, bias, scale_kernel, scale_bias = weights_of(head)
+  columns = (x @ scale_kernel + scale_bias).reshape(5, 2, 4)
+  expected = ln_tfp.LogisticNormal(
+      x @ kernel + bias, np.full(4, lam), np.swapaxes(columns, 1, 2), tau)
+  target = np.array([.1, .2, .3, .3, .1])
+  np.testing.assert_allclose(
+      ln_tfp.to_distribution(out).log_prob(target),
+      expected.log_prob(target), rtol=1e-10)
+
+
+@pytest.mark.parametrize('rank', [1, 3])
+def test_covariance_weights_never_start_at_zero(rank):
+  for _ in range(5):
+    head = ln_tfp.LogisticNormalHead(4, rank=rank)
+    head.build((None, 7))
+    kernel, _, scale_kernel, _ = weights_of(head)
+    assert np.all(np.abs(scale_kernel).max(axis=0) > 0.)
+    assert not np.allclose(kernel, scale_kernel[:, :4])
+  with pytest.raises(ValueError, match='`kernel_initializer` must not be zero'):
+    ln_tfp.LogisticNormalHead(4, kernel_initializer='zeros')
+
+
+def test_a_seeded_initializer_gives_two_different_kernels_and_repeats_them():
+  kernels = []
+  for _ in range(2):
+    head = ln_tfp.LogisticNormalHead(
+        4, kernel_initializer=keras.initializers.GlorotUniform(seed=3))
+    head.build((None, 7))
+    kernels.append(weights_of(head))
+  assert not np.allclose(kernels[0][0], kernels[0][2])
+  np.testing.assert_array_equal(kernels[0][2], kernels[1][2])
+
+
+def test_regularizers_reach_kernels_and_biases():
+  head = ln_tfp.LogisticNormalHead(
+      3, kernel_regularizer=keras.regularizers.L2(.1),
+      bias_regularizer=keras.regularizers.L2(.2))
+  head(features())
+  for layer in (head.loc, head.scale):
+    layer.bias.assign(np.ones(3, 'float32'))
+  kernel, _, scale_kernel, _ = weights_of(head)
+  expected = .1 * (np.square(kernel).sum() + np.square(scale_kernel).sum())
+  np.testing.assert_allclose(sum(head.losses), expected + .2 * 6, rtol=1e-5)
+
+
+def test_serialisation_keeps_every_argument():
+  arguments = dict(
+      num_classes=6, covariance='diagonal', rank=2, temperature=.3,
+      min_scale=.7, dummy_class=False, name='ln')
+  head = ln_tfp.LogisticNormalHead(
+      kernel_regularizer='l2', bias_regularizer='l1', **arguments)
+  config = keras.saving.serialize_keras_object(head)
+  copy = keras.saving.deserialize_keras_object(config)
+  assert isinstance(copy, ln_tfp.LogisticNormalHead)
+  for name, value in arguments.items():
+    assert getattr(copy, name) == value
+  assert isinstance(copy.kernel_regularizer, keras.regularizers.L2)
+  assert isinstance(copy.bias_regularizer, keras.regularizers.L1)
+
+
+@pytest.mark.parametrize('policy', ['mixed_float16', 'mixed_bfloat16'])
+def test_mixed_precision_outputs_float32_without_overflow(policy):
+  head = ln_tfp.LogisticNormalHead(4, 'diagonal', dtype=policy)
+  out = head(np.full((2, 7), 300., 'float32'))
+  head.scale.kernel.assign(np.full((7, 4), .5, 'float32'))
+  assert out.dtype == 'float32'
+  # c is about 1000; its square overflows float16.
+  out = head(np.full((2, 7), 300., 'float32')).numpy()
+  np.testing.assert_allclose(out[:, 1], 2 * (.5 + 1050.**2), rtol=2e-2)
+  spec = head(keras.Input((7,)))
+  assert spec.dtype == 'float32' and spec.shape == (None, 2, 4)
+
+
+def test_unknown_batch_sizes_and_sequences():
+  head = ln_tfp.LogisticNormalHead(4, rank=2)
+  call = tf.function(
+      head, input_signature=[tf.TensorSpec([None, None, 7], tf.float32)])
+  assert call(features((2, 3, 7))).shape == [2, 3, 4, 4]
+  assert head(keras.Input((None, 7))).shape == (None, None, 4, 4)
+
+
+@pytest.mark.parametrize(('arguments', 'message'), [
+    (dict(num_classes=1), '`num_classes`.*num_classes=1'),
+    (dict(num_classes=3.5), '`num_classes`.*3.5'),
+    (dict(num_classes=3, temperature=-1.), '`temperature`.*temperature=-1'),
+    (dict(num_classes=3, min_scale=0.), '`min_scale`.*min_scale=0'),
+    (dict(num_classes=3, covariance='tied'), "`covariance`.*'tied'"),
+    (dict(num_classes=3, rank=4), '`rank`.*rank=4'),
+    (dict(num_classes=3, rank=0), '`rank`.*rank=0'),
+])
+def test_wrong_arguments_are_named(arguments, message):
+  with pytest.raises(ValueError, match=message):
+    ln_tfp.LogisticNormalHead(**arguments)
+
+
+def test_unpack_inverts_pack():
+  loc, diag, factor = features((5, 4)), features((5, 4)), features((5, 2, 4))
+  unpacked = heads.unpack(heads.pack(loc, diag, factor))
+  for part, expected in zip(unpacked, (loc, diag, factor)):
+    np.testing.assert_array_equal(part, expected)
+  assert heads.unpack(heads.pack(loc, diag))[2] is None
+
+
+def test_probabilities_are_softmaxes_of_the_scaled_mean():
+  head = ln_tfp.LogisticNormalHead(4, temperature=.5)
+  x = features()
+  out = head(x)
+  logits = np.asarray(head.loc(x)) / .5
+  np.testing.assert_allclose(
+      ln_tfp.probabilities(out), tf.nn.softmax(logits), rtol=1e-5)
+  padded = np.pad(logits, [[0, 0], [0, 1]])
+  for arguments in (dict(dummy_class=True), dict(num_classes=5)):
+    np.testing.assert_allclose(
+        ln_tfp.probabilities(out, **arguments), tf.nn.softmax(padded),
+        rtol=1e-5)
+  np.testing.assert_allclose(
+      ln_tfp.to_distribution(out).predictive(), tf.nn.softmax(padded),
+      rtol=1e-5)
+  with pytest.raises(ValueError, match='`num_classes`.*num_classes=7'):
+    ln_tfp.probabilities(out, num_classes=7)
+
+
+def test_what_is_not_packed_is_refused():
+  for wrong in (tf.zeros([3]), tf.zeros([3, 1, 4]), tf.zeros([3, 3, 4], 'int32')):
+    with pytest.raises(ValueError, match='Argument `y_pred`'):
+      ln_tfp.probabilities(wrong)

@@ -1,0 +1,202 @@
+"""The library inside Keras: fit, save, replicas, XLA, tf_keras."""
+
+import subprocess
+import sys
+import textwrap
+
+import keras
+import numpy as np
+import pytest
+from sklearn import datasets
+import tensorflow as tf
+
+import ln_tfp
+
+
+def small_model(**head_arguments):
+  return keras.Sequential([
+      keras.layers.Input((6,)), keras.layers.Dense(16, activation='relu'),
+      ln_tfp.LogisticNormalHead(3, **head_arguments)])
+
+
+def small_data(n=70):
+  rng = np.random.default_rng(0)
+  x = rng.normal(size=(n, 6)).astype('float32')
+  return x, x[:, :3].argmax(axis=1)
+
+
+@pytest.mark.parametrize('settings', [
+    dict(), dict(jit_compile=True), dict(run_eagerly=True),
+    dict(steps_per_execution=2)], ids=str)
+def test_fit_learns_in_every_mode(settings):
+  x, y = small_data(640)
+  model = small_model()
+  model.compile(keras.optimizers.Adam(1e-2), loss=ln_tfp.nll,
+                metrics=[ln_tfp.Accuracy()], **settings)
+  model.fit(x, y, epochs=8, verbose=0)
+  assert model.evaluate(x, y, verbose=0)[1] > .85
+
+
+@pytest.mark.parametrize('form', ['flat', 'column', 'one_hot', 'float'])
+@pytest.mark.parametrize('as_function', [True, False])
+def test_two_classes_without_the_dummy_class(form, as_function):
+  # D = 1, where Keras squeezes what it passes to a loss function.
+  x, _ = small_data(320)
+  y = (x[:, 0] > 0.).astype(int)
+  labels = {'flat': y, 'column': y[:, np.newaxis], 'one_hot': np.eye(2)[y],
+            'float': y.astype('float32')}[form]
+  model = keras.Sequential([
+      keras.layers.Input((6,)),
+      ln_tfp.LogisticNormalHead(2, dummy_class=False)])
+  function = lambda y_true, y_pred: ln_tfp.nll(y_true, y_pred, num_classes=2)
+  model.compile(
+      keras.optimizers.Adam(.05),
+      loss=function if as_function else (
+          ln_tfp.NegativeLogLikelihood(num_classes=2)),
+      metrics=[ln_tfp.Accuracy(num_classes=2)])
+  model.fit(x, labels, epochs=5, verbose=0)
+  assert model.evaluate(x, labels, verbose=0)[1] > .9
+
+
+def test_mixed_precision_trains():
+  x, y = small_data(320)
+  model = small_model(dtype='mixed_bfloat16')
+  model.compile(keras.optimizers.Adam(1e-2), loss=ln_tfp.nll,
+                metrics=[ln_tfp.Accuracy(), ln_tfp.ExpectedCalibrationError()])
+  history = model.fit(x, y, epochs=3, verbose=0).history['loss']
+  assert np.all(np.isfinite(history)) and history[-1] < history[0]
+
+
+def test_a_wrong_label_stops_fit():
+  x, y = small_data()
+  y[11] = 3
+  model = small_model()
+  model.compile('sgd', loss=ln_tfp.nll)
+  with pytest.raises(tf.errors.InvalidArgumentError, match='`y_true`'):
+    model.fit(x, y, verbose=0)
+
+
+def test_a_model_without_the_head_is_refused():
+  x, y = small_data()
+  model = keras.Sequential([keras.layers.Input((6,)), keras.layers.Dense(3)])
+  model.compile('sgd', loss=ln_tfp.nll)
+  with pytest.raises(ValueError, match='Argument `y_'):
+    model.fit(x, y, verbose=0)
+
+
+def test_keras_own_accuracy_fails_loudly_on_packed_outputs():
+  x, y = small_data()
+  model = small_model()
+  model.compile('sgd', loss=ln_tfp.nll, metrics=['accuracy'])
+  with pytest.raises((ValueError, tf.errors.InvalidArgumentError)):
+    model.fit(x, y, verbose=0)
+
+
+def test_a_compiled_model_continues_in_a_fresh_process(tmp_path):
+  x, y = small_data()
+  model = small_model(rank=2)
+  model.compile('adam', loss=ln_tfp.nll, metrics=[ln_tfp.Accuracy()])
+  model.fit(x, y, verbose=0)
+  model.save(tmp_path / 'model.keras')
+  np.savez(tmp_path / 'data.npz', x=x, y=y)
+  script = textwrap.dedent('''
+      import keras, numpy as np
+      import ln_tfp
+      data = np.load('data.npz')
+      model = keras.models.load_model('model.keras')
+      np.save('out.npy', model.predict(data['x'], verbose=0))
+      model.fit(data['x'], data['y'], verbose=0)
+      assert isinstance(model.layers[-1], ln_tfp.LogisticNormalHead)
+      ''')
+  subprocess.run([sys.executable, '-c', script], cwd=tmp_path, check=True,
+                 capture_output=True)
+  np.testing.assert_array_equal(
+      np.load(tmp_path / 'out.npy'), model.predict(x, verbose=0))
+
+
+def test_two_replicas_train_like_one(tmp_path):
+  script = textwrap.dedent('''
+      import sys
+      import keras, numpy as np, tensorflow as tf
+      import ln_tfp
+      cpu = tf.config.list_physical_devices('CPU')[0]
+      tf.config.set_logical_device_configuration(
+          cpu, 2 * [tf.config.LogicalDeviceConfiguration()])
+      rng = np.random.default_rng(0)
+      x = rng.normal(size=(128, 6)).astype('float32')
+      y = x[:, :3].argmax(axis=1)
+      weights = []
+      for strategy in (tf.distribute.get_strategy(),
+                       tf.distribute.MirroredStrategy(['CPU:0', 'CPU:1'])):
+        keras.utils.set_random_seed(1)
+        with strategy.scope():
+          model = keras.Sequential([
+              keras.layers.Input((6,)),
+              keras.layers.Dense(16, activation='relu'),
+              ln_tfp.LogisticNormalHead(3)])
+          model.compile(keras.optimizers.SGD(1e-2, .9), loss=ln_tfp.nll,
+                        metrics=[ln_tfp.Accuracy()])
+        model.fit(x, y, batch_size=32, epochs=2, shuffle=False, verbose=0)
+        weights.append(model.get_weights())
+      for one, two in zip(*weights):
+        np.testing.assert_allclose(one, two, atol=1e-5)
+      ''')
+  subprocess.run([sys.executable, '-W', 'ignore', '-c', script], cwd=tmp_path,
+                 check=True, capture_output=True)
+
+
+def test_distribution_outputs_of_tf_keras_train():
+  import tensorflow_probability as tfp
+  import tf_keras
+  x, y = small_data(320)
+  model = tf_keras.Sequential([
+      tf_keras.layers.Dense(6, input_shape=(6,)),
+      tfp.layers.DistributionLambda(lambda t: ln_tfp.LogisticNormal(
+          t[..., :3], .5 * tf.ones_like(t[..., :3]),
+          t[..., 3:, tf.newaxis], .5))])
+  loss = lambda y, d: ln_tfp.nll(y, d, num_classes=3)
+  model.compile(tf_keras.optimizers.Adam(.02), loss=loss)
+  history = model.fit(x, y, epochs=5, verbose=0).history['loss']
+  assert history[-1] < history[0] - 1.
+
+
+def digits(noise):
+  """Scikit-learn's digits, 1,300 with noisy labels and 497 with clean ones."""
+  data = datasets.load_digits()
+  rng = np.random.default_rng(0)
+  order = rng.permutation(len(data.target))
+  x = (data.data[order] / 16.).astype('float32')
+  y = data.target[order]
+  flip = rng.uniform(size=1300)
+  if noise == 'symmetric':
+    noisy = np.where(flip < .4, rng.integers(0, 10, 1300), y[:1300])
+  else:
+    mapping = np.arange(10)
+    mapping[[7, 2, 5, 6, 3]] = [1, 7, 6, 5, 8]
+    noisy = np.where(flip < .3, mapping[y[:1300]], y[:1300])
+  return (x[:1300], noisy), (x[1300:], y[1300:])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(('noise', 'temperature', 'at_least', 'below'), [
+    ('symmetric', 1., .93, .75), ('asymmetric', .5, .95, .90)])
+def test_ln_learns_through_noise_where_cross_entropy_memorises(
+    noise, temperature, at_least, below):
+  train, test = digits(noise)
+  accuracy = {}
+  for name, head, loss, metric in (
+      ('LN', ln_tfp.LogisticNormalHead(10, temperature=temperature,
+                                       min_scale=.5),
+       ln_tfp.nll, ln_tfp.Accuracy()),
+      ('CE', keras.layers.Dense(10),
+       keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+       'accuracy')):
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([
+        keras.layers.Input((64,)), keras.layers.Dense(256, activation='relu'),
+        keras.layers.Dense(256, activation='relu'), head])
+    model.compile(keras.optimizers.Adam(1e-3), loss=loss, metrics=[metric])
+    model.fit(*train, batch_size=64, epochs=100, verbose=0)
+    accuracy[name] = model.evaluate(*test, verbose=0)[1]
+  assert accuracy['LN'] >= at_least
+  assert accuracy['CE'] < below

@@ -1,0 +1,104 @@
+"""Metrics against NumPy."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import ln_tfp
+from ln_tfp import heads
+
+CLASSES = 4
+
+
+@pytest.fixture(name='outputs')
+def _outputs():
+  rng = np.random.default_rng(0)
+  loc = rng.normal(size=(50, CLASSES)).astype('float32')
+  return heads.pack(tf.constant(loc), tf.ones([50, CLASSES]))
+
+
+@pytest.fixture(name='labels')
+def _labels():
+  return np.random.default_rng(1).integers(0, CLASSES, 50)
+
+
+def reference(labels, outputs, num_classes, dummy_class):
+  p = ln_tfp.probabilities(outputs, num_classes, dummy_class).numpy()
+  return p.argmax(axis=1) == labels, p.max(axis=1), -np.log(
+      p[np.arange(len(labels)), labels])
+
+
+def calibration_error(hits, confidence, weights, bins=15):
+  edges = np.linspace(0., 1., bins + 1)
+  total = 0.
+  for low, high in zip(edges[:-1], edges[1:]):
+    inside = (confidence > low) & (confidence <= high)
+    total += abs(np.sum(weights[inside] * (hits - confidence)[inside]))
+  return total / weights.sum()
+
+
+@pytest.mark.parametrize('weighted', [False, True])
+@pytest.mark.parametrize(
+    ('num_classes', 'dummy_class'), [(None, False), (None, True), (5, False)])
+def test_metrics_equal_numpy(
+    outputs, labels, num_classes, dummy_class, weighted):
+  hits, confidence, nll = reference(labels, outputs, num_classes, dummy_class)
+  weights = np.random.default_rng(2).uniform(size=50) if weighted else (
+      np.ones(50))
+  expected = {
+      ln_tfp.Accuracy: np.average(hits, weights=weights),
+      ln_tfp.PredictiveNLL: np.average(nll, weights=weights),
+      ln_tfp.ExpectedCalibrationError: calibration_error(
+          hits, confidence, weights),
+  }
+  for kind, value in expected.items():
+    metric = kind(num_classes=num_classes, dummy_class=dummy_class)
+    for part in (slice(0, 20), slice(20, 50)):
+      metric.update_state(labels[part], outputs[part],
+                          weights[part] if weighted else None)
+    np.testing.assert_allclose(metric.result(), value, rtol=1e-5)
+    metric.reset_state()
+    assert metric.result() == 0.
+
+
+def test_labels_of_every_form_are_understood(outputs, labels):
+  for kind in (ln_tfp.Accuracy, ln_tfp.PredictiveNLL,
+               ln_tfp.ExpectedCalibrationError):
+    results = []
+    for form in (labels, labels[:, np.newaxis], np.eye(CLASSES)[labels],
+                 labels.astype('float32')):
+      metric = kind()
+      metric.update_state(form, outputs)
+      results.append(float(metric.result()))
+    np.testing.assert_allclose(results, results[0], rtol=1e-6)
+
+
+def test_metrics_survive_serialisation():
+  for metric in (ln_tfp.Accuracy(num_classes=5, name='a'),
+                 ln_tfp.PredictiveNLL(dummy_class=True),
+                 ln_tfp.ExpectedCalibrationError(num_bins=7, num_classes=5)):
+    copy = keras.saving.deserialize_keras_object(
+        keras.saving.serialize_keras_object(metric))
+    assert type(copy) is type(metric)
+    assert copy.get_config() == metric.get_config()
+
+
+def test_a_number_of_bins_below_one_is_named():
+  with pytest.raises(ValueError, match='num_bins=0'):
+    ln_tfp.ExpectedCalibrationError(num_bins=0)
+
+
+def test_outputs_that_are_not_packed_are_refused(labels):
+  with pytest.raises(ValueError, match='Argument `y_'):
+    ln_tfp.Accuracy().update_state(labels, tf.zeros([50, CLASSES]))
+
+
+def test_masked_steps_do_not_count_towards_calibration(outputs, labels):
+  mask = np.arange(50) < 30
+  sequence = tf.reshape(outputs, [5, 10, 2, CLASSES])
+  sequence._keras_mask = tf.constant(mask.reshape(5, 10))
+  masked, short = (ln_tfp.ExpectedCalibrationError() for _ in range(2))
+  masked.update_state(labels.reshape(5, 10), sequence)
+  short.update_state(labels[:30], outputs[:30])
+  np.testing.assert_allclose(masked.result(), short.result(), rtol=1e-6)
