@@ -79,22 +79,24 @@ def start(main: Callable[[Sequence[str]], int | None], **defaults) -> None:
     for flag in FLAGS.flags_by_module_dict().get(module, ()):
       FLAGS.register_key_flag_for_module(sys.argv[0], flag)
   signal.signal(signal.SIGTERM, _interrupt)
-  app.run(lambda argv: _guard(lambda: _main(main, argv)),
-          flags_parser=lambda argv: _guard(lambda: recipes.parse(argv)))
+  app.run(lambda argv: guard(lambda: check_and_call(main, argv)),
+          flags_parser=lambda argv: guard(lambda: recipes.parse(argv)))
 
 
 def _interrupt(*unused):
   raise KeyboardInterrupt
 
 
-def _main(main, argv):
+def check_and_call(main, argv):
+  """Checks what all programs have in common, and calls one."""
   if len(argv) > 1:
     raise BadFlagError(f'Not a flag: {argv[1]}')
   launch.check_flags()
   return main(argv)
 
 
-def _guard(function):
+def guard(function):
+  """Calls a function; mistakes of the user end the program with a line."""
   program = pathlib.Path(sys.argv[0]).stem
   try:
     return function()

@@ -29,10 +29,10 @@ class BadFlagError(ValueError):
 
 @contextlib.contextmanager
 def naming(flag: str) -> Iterator[None]:
-  """Turns a `ValueError` into a `BadFlagError` that names the flag."""
+  """Turns errors about values into a `BadFlagError` that names the flag."""
   try:
     yield
-  except ValueError as error:
+  except (TypeError, ValueError) as error:
     raise BadFlagError(f'--{flag}: {error}') from error
 
 
@@ -117,6 +117,7 @@ def base_run(dataset: str | None = None) -> training.Run:
     model_arguments = pairs.parse(values.model_arguments)
   with naming('options'):
     options = pairs.parse(values.options)
+    protocols.options('paper', values.dataset, options)
   if values.model not in models.NAMES:
     raise BadFlagError(
         f'--model: must be one of {", ".join(models.NAMES)}. '
@@ -130,5 +131,5 @@ def base_run(dataset: str | None = None) -> training.Run:
         per_class=values.per_class or None, epochs=values.epochs,
         jit=values.jit, mixed_precision=values.mixed_precision,
         protocol=values.protocol, options=options)
-  except (TypeError, ValueError) as error:  # the message names the setting
+  except ValueError as error:  # the message names the setting
     raise BadFlagError(str(error)) from error

@@ -1,0 +1,300 @@
+"""Tests of flags, recipes and of the programs as a user calls them."""
+
+import contextlib
+import dataclasses
+import io
+import pathlib
+import re
+import subprocess
+import sys
+from unittest import mock
+
+from absl import flags
+from absl.testing import flagsaver
+import pytest
+
+from experiments import ablation
+from experiments import app
+from experiments import calibration
+from experiments import grids
+from experiments import hyperparameters
+from experiments import launch
+from experiments import natural_noise
+from experiments import pairs
+from experiments import pool as pool_lib
+from experiments import recipes
+from experiments import sweep
+from experiments import synthetic_noise
+from ln_tfp import data
+from ln_tfp import methods
+from ln_tfp import training
+
+FLAGS = flags.FLAGS
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_TABLES = (synthetic_noise, natural_noise, ablation, calibration,
+           hyperparameters)
+
+
+@pytest.fixture(autouse=True)
+def _restore_flags():
+  with flagsaver.flagsaver():
+    yield
+
+
+@pytest.fixture(name='fake_pool', autouse=True)
+def _fake_pool(monkeypatch):
+  """Programs train with workers that train nothing."""
+  real = pool_lib.Pool
+  monkeypatch.setattr(
+      sweep.pool_lib, 'Pool', lambda jobs, gpus: real(
+          jobs, gpus, module='tests.experiments.fake_worker'))
+
+
+def _call(program, *arguments):
+  """Calls a program in this process; returns status, output and errors."""
+  argv = [program.__name__.rpartition('.')[2], *arguments]
+  output, errors = io.StringIO(), io.StringIO()
+  with (contextlib.redirect_stdout(output),
+        contextlib.redirect_stderr(errors),
+        mock.patch.object(sys, 'argv', argv)):
+    try:
+      rest = app.guard(lambda: recipes.parse(argv))
+      status = app.guard(lambda: app.check_and_call(program.main, rest))
+    except SystemExit as error:
+      status = error.code
+  return status, output.getvalue(), errors.getvalue()
+
+
+@pytest.mark.parametrize('arguments, words', [
+    (['--dataset=nonesuch'], '--dataset: must be one of two_moons'),
+    (['--dataset=digits_n'], '--dataset: here it must be one of digits'),
+    (['--methods=LN,XY'], '--methods: .* must be one of CE'),
+    (['--methods=LN,LN'], '--methods: needs distinct values'),
+    (['--noise=sym:1.5'], r'--noise: .* RATE in \[0, 1\]'),
+    (['--noise=loud'], '--noise: .* must be'),
+    (['--noise=human:worst', '--methods=CE'], '--noise: .* do not exist'),
+    (['--noise=sym:0.5'], '--noise: .* no tuned hyperparameters'),
+    (['--seeds=0'], '--seeds: must be at least 1. Received: 0'),
+    (['--seeds=many'], 'seeds'),
+    (['--jobs=0'], '--jobs: must be at least 1'),
+    (['--epochs=0'], 'epochs'),
+    (['--batch_size=-1'], 'batch_size'),
+    (['--model=vgg'], '--model: must be one of mlp'),
+    (['--options=pad=x'], 'pad'),
+    (['--options=padding=3'], 'padding'),
+    (['--options=pad'], '--options: Settings must be NAME=VALUE'),
+    (['--hyperparameters=LN.tau=1'], '--hyperparameters: LN has no'),
+    (['--protocol=mine'], 'protocol'),
+    (['--strategy=many'], 'strategy'),
+    (['--nonesuch'], 'nonesuch'),
+    (['extra'], 'Not a flag: extra'),
+    (['--output_dir=/dev/null/results'], '--output_dir: cannot be written'),
+    (['--dataset=mnist', '--data_dir=/nonesuch', '--offline'],
+     'experiments.prepare --dataset=mnist --data_dir=/nonesuch'),
+])
+def test_a_bad_flag_ends_with_one_line_before_any_training(
+    tmp_path, arguments, words):
+  status, output, _ = _call(
+      synthetic_noise, f'--output_dir={tmp_path}', *arguments)
+  assert isinstance(status, str)  # which sys.exit prints; the status is 1
+  assert '\n' not in status
+  assert re.match(rf'synthetic_noise: .*{words}', status), status
+  assert not output
+  assert not (tmp_path / 'log').exists()
+
+
+def test_the_shell_sees_one_line_and_a_status():
+  done = subprocess.run(
+      [sys.executable, '-m', 'experiments.prepare', '--dataset=nonesuch'],
+      cwd=_ROOT, capture_output=True, text=True, check=False)
+  assert done.returncode == 1
+  [line] = done.stderr.splitlines()
+  assert line.startswith('prepare: --dataset: must be one of')
+  assert not done.stdout
+
+
+def test_the_recipe_is_loaded_and_the_command_line_overrides_it():
+  recipes.parse(['program', '--dataset=cifar10', '--epochs=2'])
+  assert recipes.base_run() == training.Run(
+      dataset='cifar10', model='wide_resnet', optimizer='sgd',
+      learning_rate=1e-2, weight_decay=5e-4, batch_size=128, epochs=2)
+  recipes.parse(['program', '--epochs=3', '--dataset=mnist'])
+  assert recipes.base_run() == training.Run(
+      dataset='mnist', model='lenet5', batch_size=256, epochs=3)
+
+
+def test_another_data_sets_run_has_its_own_recipe(monkeypatch):
+  argv = ['program', '--dataset=digits_n', '--epochs=7', '--seeds=2']
+  monkeypatch.setattr(sys, 'argv', argv)
+  recipes.parse(argv)
+  assert recipes.base_run('mnist') == training.Run(
+      dataset='mnist', model='lenet5', batch_size=256, epochs=7)
+  assert recipes.base_run() == training.Run(dataset='digits_n', epochs=7)
+
+
+def test_the_digits_recipe_is_that_of_a_default_run():
+  recipes.parse(['program', '--dataset=digits'])
+  assert recipes.base_run() == training.Run()
+
+
+@pytest.mark.parametrize('dataset', data.NAMES)
+def test_each_line_of_a_recipe_has_a_comment_and_makes_a_run(dataset):
+  lines = recipes.path(dataset).read_text().splitlines()
+  for before, line in zip(lines, lines[1:]):
+    assert line.startswith('#') or before.startswith('#'), line
+  recipes.parse(['program', f'--dataset={dataset}'])
+  assert recipes.base_run().dataset == dataset
+  given = {line.partition('=')[0][2:] for line in lines if line[0] == '-'}
+  assert given >= {'model', 'optimizer', 'batch_size', 'learning_rate',
+                   'weight_decay', 'epochs'}
+
+
+def test_settings_are_read_as_they_are_written():
+  settings = {'widths': [20, 30], 'weights': 'imagenet', 'pad': 4, 'x': .5,
+              'truck': True}
+  assert pairs.parse(pairs.write(settings)) == settings
+
+
+def test_the_synthetic_table_has_the_papers_number_of_runs():
+  recipes.parse(['program', '--seeds=5'])
+  tables, searches = set(), set()
+  for dataset in ('mnist', 'cifar10', 'cifar100'):
+    base = training.Run(dataset=dataset)
+    chosen = {(method, noise): app.tuned_run(base, method, noise)
+              for method in methods.NAMES for noise in synthetic_noise.NOISES}
+    tables.update(grids.flat(grids.seeded(chosen, app.seeds())))
+    for noise in synthetic_noise.NOISES:
+      for method in hyperparameters.SEARCHED:
+        searches.update(app.search_points(base, method, noise))
+  assert len(tables) == 945
+  # The paper's 882, and lambda 0.316 beside 0.1 on MNIST.
+  assert len(searches) == 882 + 7 * 3
+  assert len(tables & searches) == 126
+
+
+@pytest.mark.parametrize('program', _TABLES)
+def test_a_dry_run_lists_the_runs_and_trains_nothing(tmp_path, program):
+  defaults = {synthetic_noise: 'digits', hyperparameters: 'digits'}
+  status, output, _ = _call(
+      program, f'--output_dir={tmp_path}', '--dry_run',
+      f'--dataset={defaults.get(program, "digits_n")}')
+  assert status == 0
+  count = int(re.search(r'(\d+) to train', output)[1])
+  assert len(re.findall(r'^ .*seed0.* 100 epochs', output, re.M)) == count
+  expected = {
+      synthetic_noise: 63, natural_noise: 45, calibration: 5,
+      hyperparameters: 47}
+  assert count == expected.get(program, count)
+  assert not list(tmp_path.glob('*.json'))
+
+
+@pytest.mark.parametrize('program, dataset', [
+    (synthetic_noise, 'digits'), (natural_noise, 'digits_n')])
+def test_a_table_is_printed_and_written(tmp_path, program, dataset):
+  arguments = (f'--output_dir={tmp_path}', '--methods=CE,Forward,LN',
+               '--seeds=2', f'--dataset={dataset}')
+  status, output, _ = _call(program, *arguments)
+  assert status == 0
+  assert re.search(r'^LN +90.00 ± 0.00\*', output, re.M)
+  name = program.__name__.rpartition('.')[2]
+  for suffix in ('md', 'tex', 'csv'):
+    assert (tmp_path / f'tables/{name}-{dataset}.{suffix}').stat().st_size
+  # A second call trains nothing and gives the same.
+  log = (tmp_path / 'log').read_text()
+  assert _call(program, *arguments)[1] == output
+  assert (tmp_path / 'log').read_text() == log
+
+
+def test_the_papers_numbers_stand_in_the_table_of_its_data_set(
+    tmp_path, monkeypatch):
+  monkeypatch.setattr(launch, '_prepare', lambda runs: None)  # no data here
+  status, output, _ = _call(
+      synthetic_noise, f'--output_dir={tmp_path}', '--dataset=cifar100',
+      '--methods=LN', '--noise=asym:0.4')
+  assert status == 0
+  assert re.search(r'paper +61.20 ± 1.22', output)
+  assert re.search(r'difference +\+28.80', output)
+
+
+def test_a_search_is_followed_by_the_other_seeds_of_its_winners(tmp_path):
+  status, output, _ = _call(
+      synthetic_noise, f'--output_dir={tmp_path}', '--search', '--seeds=3',
+      '--methods=GCE', '--noise=sym:0.4')
+  assert status == 0
+  assert 'n = 3' in output
+  starts = (tmp_path / 'log').read_text().count('start')
+  assert starts == 5 + 2
+  assert 'GCE,sym:0.4,q=0.1' in (tmp_path / 'tuned/digits.csv').read_text()
+
+
+def test_the_search_lists_winners_and_all_points(tmp_path):
+  status, output, _ = _call(
+      hyperparameters, f'--output_dir={tmp_path}', '--methods=GCE,LN')
+  assert status == 0
+  assert re.search(r'^LN +\[0.1, 0.1\]  50.00', output, re.M)
+  points = (tmp_path / 'tables/hyperparameters-digits-points.csv').read_text()
+  assert len(points.splitlines()) == 1 + 5 + 12
+
+
+def test_the_ablation_searches_identity_without_lambda():
+  recipes.parse(['program', '--dataset=digits_n'])
+  base = app.base_run()
+  points = set(ablation.points(base, 'LN-identity', 'human:worst'))
+  assert len(points) == 3
+  assert len(set(ablation.points(base, 'LN-no-dummy', 'human:worst'))) == 12
+
+
+def test_the_ablations_full_row_is_the_run_of_the_natural_noise_table():
+  recipes.parse(['program', '--dataset=cifar10n'])
+  base = app.base_run()
+  natural = app.tuned_run(base, 'LN', 'human:worst')
+  assert natural in set(ablation.points(base, 'LN', 'human:worst'))
+
+
+def test_calibration_uses_the_clean_runs_of_the_synthetic_table():
+  recipes.parse(['program', '--dataset=digits'])
+  synthetic = app.tuned_run(app.base_run(), 'LN', 'none')
+  recipes.parse(['program', '--dataset=digits_n'])
+  clean = app.tuned_run(app.base_run('digits'), 'LN', 'none')
+  assert clean == synthetic
+  assert grids.serves_calibration(synthetic)
+  assert not grids.serves_calibration(
+      dataclasses.replace(synthetic, noise='sym:0.4'))
+
+
+def test_a_failed_run_is_reported_with_status_1(tmp_path):
+  (tmp_path / 'script.json').write_text('{"LN": "raise"}')
+  status, output, errors = _call(
+      synthetic_noise, f'--output_dir={tmp_path}', '--methods=CE,LN',
+      '--noise=none')
+  assert status == 1
+  assert re.search(r'^LN +not run', output, re.M)
+  assert re.search('Failed: digits-none-LN.*out of numbers', errors)
+  assert 'left alone: ' in errors  # script.json is no result
+
+
+def test_a_long_sweep_says_so_first(tmp_path):
+  _, _, errors = _call(
+      synthetic_noise, f'--output_dir={tmp_path}', '--methods=CE',
+      '--noise=none', '--epochs=200000')
+  assert 'more than an hour' in errors
+
+
+@pytest.mark.slow
+def test_real_runs_give_a_table_with_calibration_after_it(tmp_path):
+  """Through the command line, with real workers; the weights are kept."""
+  def call(program, *arguments):
+    return subprocess.run(
+        [sys.executable, '-m', f'experiments.{program}', '--epochs=3',
+         '--jobs=1', f'--output_dir={tmp_path}', *arguments], cwd=_ROOT,
+        capture_output=True, text=True, check=False)
+
+  done = call('synthetic_noise', '--methods=CE,Forward,LN', '--noise=none')
+  assert done.returncode == 0, done.stderr
+  assert re.search(r'^Forward +\d\d\.\d\d', done.stdout, re.M)
+  assert len(list(tmp_path.glob('*.json'))) == 3
+  assert len(list(tmp_path.glob('*.npz'))) == 2
+  done = call('calibration', '--methods=CE,LN')
+  assert done.returncode == 0, done.stderr
+  assert '2 runs finished before, 0 to train' in done.stderr
+  assert re.search(r'^LN +\d\.\d\d', done.stdout, re.M)

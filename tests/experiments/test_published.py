@@ -1,0 +1,180 @@
+"""The paper's numbers: against its LaTeX where that is present."""
+
+import collections
+import pathlib
+import re
+
+import pytest
+
+from experiments import published
+from experiments import tables
+from experiments import tuned
+from ln_tfp import methods
+
+_LATEX = pathlib.Path(__file__).resolve().parents[3] / 'shared/paper/paper.tex'
+_METHODS = list(methods.NAMES)
+_SEARCHED = ['Het-tau', 'Het-tau-Sigma', 'NAN', 'GCE', 'LS', 'LN']
+_NOISES = ['none', 'sym:0.2', 'sym:0.4', 'sym:0.6', 'asym:0.2', 'asym:0.3',
+           'asym:0.4']
+_NATURAL = [('cifar10n', f'human:{name}') for name in (
+    'random1', 'random2', 'random3', 'aggregate', 'worst')] + [
+        ('cifar100n', 'human:noisy'), ('clothing1m', 'none')]
+_NUMBER = re.compile(
+    r'(\\textbf\{)?(\d+\.\d+)\}? \$\\pm\$ (?:\\textbf\{)?(\d+\.\d+)')
+
+
+@pytest.fixture(name='latex')
+def _latex():
+  if not _LATEX.exists():
+    pytest.skip(f'the paper is not at {_LATEX}')
+  return _LATEX.read_text(encoding='utf-8')
+
+
+def _table(latex, label):
+  """The body of a table; a row's `\\` may stand on the next line."""
+  begin = latex.index(rf'\label{{{label}}}')
+  return latex[latex.index(r'\midrule', begin):
+               latex.index(r'\end{tabular}', begin)]
+
+
+def _numbers(latex, label):
+  return [published.Number(float(mean), float(std), bool(bold))
+          for bold, mean, std in _NUMBER.findall(_table(latex, label))]
+
+
+def _method_labels(latex, label):
+  """The methods of a table's rows, in our spelling."""
+  labels = []
+  for line in _table(latex, label).splitlines():
+    cells = [cell.strip() for cell in line.split('&')]
+    name = cells[0] or (cells[1] if len(cells) > 1 else '')
+    name = re.sub(r'\$|\\text\{(\w+)\}', r'\1', name)
+    if 'Sigma' in name:
+      labels.append('Het-tau-Sigma')
+    elif 'tau' in name:
+      labels.append('Het-tau')
+    elif name in _METHODS:
+      labels.append(name)
+  return labels
+
+
+def test_synthetic_noise_is_that_of_the_latex(latex):
+  table = published.accuracy('synthetic_noise')
+  assert list(table.values()) == _numbers(latex, 'tab:synthetic')
+  assert _method_labels(latex, 'tab:synthetic') == 3 * _METHODS
+  assert list(table) == [
+      (dataset, method, noise) for dataset in ('mnist', 'cifar10', 'cifar100')
+      for method in _METHODS for noise in _NOISES]
+
+
+def test_natural_noise_is_that_of_the_latex(latex):
+  table = published.accuracy('natural_noise')
+  assert list(table.values()) == _numbers(latex, 'tab:c10n')
+  assert _method_labels(latex, 'tab:c10n') == _METHODS
+  assert list(table) == [
+      (dataset, method, noise) for method in _METHODS
+      for dataset, noise in _NATURAL]
+
+
+def test_ablation_is_that_of_the_latex(latex):
+  table = published.ablation()
+  assert list(table.values()) == _numbers(latex, 'tab:sigma-ablation')
+  rows = re.findall(
+      r'^(\w+) & \\(\w)mark', _table(latex, 'tab:sigma-ablation'), re.M)
+  assert list(table) == [
+      (dataset, covariance.lower(), mark == 'c') for covariance, mark in rows
+      for dataset in ('cifar10n', 'cifar100n')]
+
+
+def test_calibration_is_that_of_the_latex(latex):
+  table = published.calibration()
+  assert list(table.values()) == _numbers(latex, 'tab:train-calibration')
+  assert [method for _, method in table] == _method_labels(
+      latex, 'tab:train-calibration')
+
+
+@pytest.mark.parametrize('label, blocks, datasets', [
+    ('tab:syn-hps', 3, ('mnist', 'cifar10', 'cifar100')),
+    ('tab:c10n-hps', 1, ('cifar10n', 'cifar100n', 'clothing1m'))])
+def test_hyperparameters_are_those_of_the_latex(
+    latex, label, blocks, datasets):
+  cells = [
+      [float(number) for number in re.findall(r'[\d.]+', cell)]
+      for cell in re.findall(
+          r'&\s+(\[[\d., ]+\]|[\d.]+)(?=\s*(?:&|\\))', _table(latex, label))]
+  ours = [
+      list(values.values())
+      for (dataset, _, _), values in published.hyperparameters().items()
+      if dataset in datasets]
+  assert ours == cells
+  assert _method_labels(latex, label) == blocks * _SEARCHED
+
+
+def test_the_tables_have_all_rows_and_columns():
+  synthetic = published.accuracy('synthetic_noise')
+  assert len(synthetic) == 3 * len(_METHODS) * len(_NOISES)
+  natural = published.accuracy('natural_noise')
+  assert len(natural) == len(_METHODS) * len(_NATURAL)
+  assert len(published.ablation()) == 10
+  assert len(published.calibration()) == 5
+  assert len(published.hyperparameters()) == 6 * (3 * 7 + 7)
+  assert collections.Counter(
+      key[1] for key in published.hyperparameters()) == dict.fromkeys(
+          _SEARCHED, 28)
+
+
+def test_bold_print_of_the_paper_and_our_rule_differ_where_the_docs_say():
+  """Each line of the list in docs/protocol.md is one such cell."""
+  differing = set()
+  for name in ('synthetic_noise', 'natural_noise'):
+    table = published.accuracy(name)
+    for dataset, noise in {(key[0], key[2]) for key in table}:
+      column = {method: table[dataset, method, noise] for method in _METHODS}
+      ours = tables.not_worse([
+          (number.mean, number.std, published.SEEDS)
+          for number in column.values()])
+      differing |= {
+          f'| {dataset} | {noise} | {method} | '
+          f'{"bold" if number.bold else "plain"} |'
+          for (method, number), bold in zip(column.items(), ours)
+          if number.bold != bold}
+  text = (pathlib.Path(__file__).resolve().parents[2] /
+          'docs/protocol.md').read_text(encoding='utf-8')
+  listed = set(re.findall(
+      r'^\| [\w]+ \| [\w:.]+ \| [\w-]+ \| (?:bold|plain) \|$', text, re.M))
+  assert listed == differing
+
+
+def test_published_hyperparameters_are_points_of_the_search():
+  for dataset, name, noise in published.hyperparameters():
+    method = tuned.method(name, dataset, noise)
+    assert method in list(type(methods.get(name)).grid(dataset)), (
+        dataset, name, noise)
+
+
+def test_mnist_lambda_is_read_as_a_square_unless_asked_otherwise():
+  assert tuned.method('LN', 'mnist', 'asym:0.4').min_scale == .316
+  assert tuned.method(
+      'LN', 'mnist', 'asym:0.4', printed_lambda=True).min_scale == .1
+  assert tuned.method('LN', 'mnist', 'sym:0.4').min_scale == .5
+  assert tuned.method('LN', 'fashion_mnist', 'asym:0.4') == tuned.method(
+      'LN', 'mnist', 'asym:0.4')
+
+
+def test_the_embedded_data_sets_are_tuned_for_all_their_columns():
+  for name in methods.NAMES:
+    for noise in _NOISES:
+      tuned.method(name, 'digits', noise)
+    for dataset, noise in _NATURAL[:5]:
+      tuned.method(name, dataset.replace('cifar10', 'digits_'), noise)
+
+
+def test_what_was_not_tuned_is_an_error():
+  with pytest.raises(tuned.NotTunedError, match='--search'):
+    tuned.method('LN', 'digits', 'sym:0.5')
+  assert tuned.method('CE', 'digits', 'sym:0.5') == methods.get('CE')
+
+
+def test_samples_are_those_of_the_data_sets_search():
+  assert tuned.method('Het', 'digits', 'none').samples == 100
+  assert tuned.method('Het-tau', 'cifar10', 'none').samples == 1000
