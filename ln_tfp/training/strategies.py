@@ -1,6 +1,7 @@
 """Where a run computes: one device, several, or several machines."""
 
 from collections.abc import Callable
+import contextlib
 import functools
 from typing import Any
 
@@ -31,8 +32,9 @@ def create(name: str = 'auto') -> tf.distribute.Strategy:
         f'Received: strategy={name!r}.')
   with console.quiet_startup():  # the first look for GPUs may complain
     gpus = tf.config.list_physical_devices('GPU')
-  for gpu in gpus:
-    if not tf.config.experimental.get_memory_growth(gpu):
+  # Where the program has used its GPUs already, it has chosen for itself.
+  with contextlib.suppress(RuntimeError):
+    for gpu in gpus:
       tf.config.experimental.set_memory_growth(gpu, True)
   if name == 'multi_worker':
     return tf.distribute.MultiWorkerMirroredStrategy()

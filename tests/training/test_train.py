@@ -292,8 +292,8 @@ def test_learning_rate_drops_where_the_option_says():
   run = tiny.run(optimizer='gd', epochs=3, options={'drop_epoch': 2})
   plain = tiny.run(optimizer='gd', epochs=3)
   dropped, constant = _train(run), _train(plain)
-  assert dropped.history['loss'][:3] == constant.history['loss'][:3]
-  assert dropped.metrics['test_nll'] != constant.metrics['test_nll']
+  assert dropped.history['loss'][:2] == constant.history['loss'][:2]
+  assert dropped.history['loss'][2] > constant.history['loss'][2]
 
 
 def test_short_batches_are_evaluated_unless_the_protocol_drops_them():
