@@ -15,6 +15,7 @@ _os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 with _console.quiet_startup():
   import tensorflow as _
 
+from ln_tfp.audit import audit_labels
 from ln_tfp.export import from_classifier
 from ln_tfp.export import to_classifier
 from ln_tfp.heads import LogisticNormalHead
