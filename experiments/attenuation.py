@@ -65,7 +65,8 @@ def optimise(residuals: np.ndarray, min_scale: float) -> Curve:
   c = np.stack([each.position for each in solutions])[
       which, np.arange(len(residuals))]
   best = distribution(c, loc)
-  gradient = tfp.math.value_and_gradient(lambda loc: loss(c, loc), loc)[1]
+  gradient = tfp.math.value_and_gradient(
+      lambda loc: loss(c, loc), best.loc)[1]
   return Curve(
       variance=np.exp(2. * best.log_det_scale().numpy()),
       label_term=best.label_term(target).numpy(),
@@ -91,15 +92,14 @@ def draw(curves: dict[float, Curve]):
 
 def main(argv):
   del argv
-  with figures.style():
-    curves = {value: optimise(_RESIDUALS, value) for value in _MIN_SCALES}
-    print(figures.save(draw(curves), FLAGS.output_dir, figures.Record(
-        name='attenuation',
-        title='Controlling loss attenuation with lambda',
-        caption=(
-            'Loss and gradient at the best attainable variance, found by '
-            'minimising the likelihood over c, for binary classification. '
-            'Residuals above lambda are attenuated.'))))
+  curves = {value: optimise(_RESIDUALS, value) for value in _MIN_SCALES}
+  figures.publish(lambda: draw(curves), FLAGS.output_dir, figures.Record(
+      name='attenuation',
+      title='Controlling loss attenuation with lambda',
+      caption=(
+          'Loss and gradient at the best attainable variance, found by '
+          'minimising the likelihood over c, for binary classification. '
+          'Residuals above lambda are attenuated.')))
 
 
 if __name__ == '__main__':

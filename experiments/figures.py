@@ -5,11 +5,14 @@ NAME.json with its caption and the runs behind it, from which the report is
 made. Each file is written atomically.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 import dataclasses
 import io
 import json
+import logging
 import os
 import pathlib
 import shlex
@@ -19,6 +22,7 @@ import matplotlib
 from matplotlib import figure as mpl_figure
 import numpy as np
 
+from experiments import recipes
 from ln_tfp import page
 from ln_tfp import training
 
@@ -46,6 +50,8 @@ _STYLE = {
     'xtick.labelsize': 8,
     'ytick.labelsize': 8,
 }
+# Saving a PDF tells the log of every glyph, and absl shows the log.
+logging.getLogger('fontTools').setLevel(logging.WARNING)
 # Neither the time nor the version: equal figures are equal files.
 _METADATA = {'png': {'Software': None},
              'pdf': {'CreationDate': None, 'Producer': None, 'Creator': None}}
@@ -109,6 +115,14 @@ def save(
   return directory / f'{record.name}.png'
 
 
+def publish(
+    draw: Callable[[], mpl_figure.Figure], output_dir: str | os.PathLike,
+    record: Record) -> None:
+  """Draws a figure in the house style, saves it and prints its path."""
+  with style():
+    print(save(draw(), output_dir, record))
+
+
 def read_records(output_dir: str | os.PathLike) -> list[Record]:
   """The records of the figures in a directory, sorted by name.
 
@@ -131,9 +145,62 @@ def _command() -> str:
   return shlex.join(['python', '-m', f'experiments.{program}', *sys.argv[1:]])
 
 
-def finished(results: Iterable[training.Result]) -> list[training.Result]:
-  """The results that have metrics; those that diverged have none."""
-  return [result for result in results if result.status == 'finished']
+Measure = Callable[..., dict[str, np.ndarray]]
+
+
+def measured(
+    measure: Measure, result: training.Result, *arguments,
+    output_dir: str | os.PathLike) -> dict[str, np.ndarray]:
+  """What a function measures on the network of a run, measured once.
+
+  The arrays are kept in OUTPUT_DIR/MEASURE/KEY.npz, so that the figure can be
+  drawn again when the weights are gone.
+
+  Args:
+    measure: called with the result, the arguments and the output directory.
+    result: of the run.
+    *arguments: of `measure`.
+    output_dir: where the results, the weights and the measurements are.
+  """
+  file = _measurement(measure, result.key, output_dir)
+  if not file.exists():
+    arrays = measure(result, *arguments, output_dir=output_dir)
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    page.write_atomically(file, content.getvalue())
+  with np.load(file) as arrays:
+    return dict(arrays)
+
+
+def unmeasured(
+    measure: Measure,
+    output_dir: str | os.PathLike) -> Callable[[training.Run], bool]:
+  """The predicate whether a run's weights are still needed by `measured`."""
+  return lambda run: not _measurement(measure, run.key, output_dir).exists()
+
+
+def _measurement(
+    measure: Measure, key: str, output_dir: str | os.PathLike) -> pathlib.Path:
+  return pathlib.Path(output_dir) / measure.__name__ / f'{key}.npz'
+
+
+def finished(
+    results: Iterable[training.Result | None]) -> list[training.Result]:
+  """The results with metrics: runs may have failed (None) or diverged."""
+  results = [result for result in results
+             if result is not None and result.status == 'finished']
+  if not results:
+    raise recipes.BadFlagError('No run has finished, there is no figure.')
+  return results
+
+
+def single(flag: str, values: Sequence[str]) -> str:
+  """The only value of a flag of which this figure shows one."""
+  if len(values) != 1:
+    raise recipes.BadFlagError(
+        f'--{flag}: this figure shows one. Received: {",".join(values)}')
+  return values[0]
 
 
 def mean_and_deviation(values: Iterable[float]) -> tuple[float, float]:

@@ -15,6 +15,7 @@ removes); and both densities have one ridge, from the prediction to the label.
 """
 
 from absl import flags
+from matplotlib import patheffects
 import numpy as np
 
 from experiments import app
@@ -27,6 +28,7 @@ _MIN_SCALE = .6
 # How much of the way from the prediction to the label one standard deviation
 # covers: at 1 the normal is the optimum of Eq. 8.
 _STRETCH = .6
+_MASSES = (.95, .8, .65, .5, .35, .2, .05)
 
 
 def targets() -> np.ndarray:
@@ -56,32 +58,39 @@ def draw(distribution: ln_tfp.LogisticNormal):
 
 
 def _draw_logits(ax, distribution):
-  grid = np.linspace(-5., 6., 221)
+  normal = distribution.distribution
+  grid = np.linspace(-5., 6.5, 231)
   points = np.stack(np.meshgrid(grid, grid), axis=-1)
-  density = distribution.distribution.prob(points).numpy()
-  ax.contourf(grid, grid, density, levels=12, cmap='Blues')
+  ax.contourf(grid, grid, normal.log_prob(points).numpy(),
+              levels=_levels(normal), cmap='Blues', extend='max')
   for i, (x, y) in enumerate(distribution.bijector.inverse(targets()).numpy()):
     _mark(ax, x, y, f'$y_{i + 1}$')
-  _mark(ax, *distribution.loc.numpy(), r'$\mu$', 'o')
+  _mark(ax, *distribution.loc.numpy(), r'$\mu$', 'o', (-12, -4))
   ax.set(title='Logit space', xlabel='$z_1$', ylabel='$z_2$', aspect='equal')
 
 
 def _draw_simplex(ax, distribution):
-  # The image of a grid in logit space: fine near the edges, where the
+  # The image of a grid in logit space is fine near the edges, where the
   # density changes fast.
   logits = np.linspace(-9., 9., 181)
   points = distribution.bijector.forward(
       np.stack(np.meshgrid(logits, logits), axis=-1)).numpy()
-  density = distribution.log_prob(points).numpy()
-  levels = density.max() + np.linspace(-12., 0., 13)
-  ax.contourf(*_corners_to_plane(points), density, levels=levels, cmap='Blues')
+  ax.contourf(
+      *_corners_to_plane(points), distribution.log_prob(points).numpy(),
+      levels=_levels(distribution), cmap='Blues', extend='max')
   ax.plot(*_corners_to_plane(np.eye(3)[[0, 1, 2, 0]]), color='.3', lw=.8)
   for i, corner in enumerate(targets()):
-    _mark(ax, *_corners_to_plane(corner), f'$p_{i + 1}$')
+    _mark(ax, *_corners_to_plane(corner), f'$p_{i + 1}$', offset=(8, -2))
   _mark(ax, *_corners_to_plane(distribution.predictive().numpy()),
-        r'$S_C(\mu)$', 'o')
-  ax.set(title='Probability simplex (log density)', aspect='equal')
+        r'$S_C(\mu)$', 'o', (-34, -2))
+  ax.set(title='Probability simplex', aspect='equal')
   ax.axis('off')
+
+
+def _levels(distribution):
+  """Levels of the log density above which given shares of the mass lie."""
+  log_density = distribution.log_prob(distribution.sample(20_000, seed=0))
+  return np.quantile(log_density, 1. - np.array(_MASSES))
 
 
 def _corners_to_plane(points):
@@ -90,22 +99,23 @@ def _corners_to_plane(points):
   return np.moveaxis(points @ corners, -1, 0)
 
 
-def _mark(ax, x, y, text, marker='^'):
+def _mark(ax, x, y, text, marker='^', offset=(4, 4)):
   ax.plot(x, y, marker, color=figures.COLOURS[1], ms=5)
-  ax.annotate(text, (x, y), xytext=(4, 4), textcoords='offset points')
+  ax.annotate(
+      text, (x, y), xytext=offset, textcoords='offset points',
+      path_effects=[patheffects.withStroke(linewidth=2, foreground='white')])
 
 
 def main(argv):
   del argv
-  with figures.style():
-    figure = draw(example())
-    print(figures.save(figure, FLAGS.output_dir, figures.Record(
-        name='logit_simplex',
-        title='Logit space and probability simplex',
-        caption=(
-            'A normal in logit space (left) and its image under the softmax '
-            'centered function, a Logistic-Normal (right): an example of '
-            'class 1 whose label says 2.'))))
+  figures.publish(lambda: draw(example()), FLAGS.output_dir, figures.Record(
+      name='logit_simplex',
+      title='Logit space and probability simplex',
+      caption=(
+          'A normal in logit space (left) and its image under the softmax '
+          'centered function, a Logistic-Normal (right): an example of class 1 '
+          'whose label says 2. The shades hold 5, 20, 35, 50, 65, 80 and 95 % '
+          'of the probability.')))
 
 
 if __name__ == '__main__':
