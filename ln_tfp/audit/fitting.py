@@ -44,8 +44,9 @@ def default_epochs(num_examples: int) -> int:
 
 def fit(
     inputs: np.ndarray, labels: np.ndarray, num_classes: int, *,
-    method: methods.Method | None = None, epochs: int | None = None,
-    seed: int = 0, progress: TextIO | None = None) -> keras.Model:
+    method: methods.Method | None = None, backbone: str | None = None,
+    epochs: int | None = None, seed: int = 0,
+    progress: TextIO | None = None) -> keras.Model:
   """Trains a network on examples as they are; it scales them itself.
 
   Args:
@@ -53,6 +54,7 @@ def fit(
     labels: integers `[N]`.
     num_classes: K.
     method: by default LN.
+    backbone: one of `models.NAMES`, by default `choose_backbone`.
     epochs: by default `default_epochs`.
     seed: of the initial weights and of the order of the examples.
     progress: where to tell how far it is.
@@ -63,7 +65,7 @@ def fit(
   method = method or methods.get('LN')
   epochs = epochs or default_epochs(len(inputs))
   inputs = np.asarray(inputs, np.float32)
-  model = _build(inputs, num_classes, method, seed)
+  model = _build(inputs, num_classes, method, backbone, seed)
   optimizer = keras.optimizers.Adam(_LEARNING_RATE)
   optimizer.build(model.trainable_variables)
   step = steps.Step(
@@ -87,10 +89,10 @@ def fit(
   return model
 
 
-def _build(inputs, num_classes, method, seed):
+def _build(inputs, num_classes, method, backbone, seed):
   """Returns scaling, backbone and head as one model."""
   shape = inputs.shape[1:]
-  name, arguments = choose_backbone(shape)
+  name, arguments = (backbone, {}) if backbone else choose_backbone(shape)
   network = models.build(
       name, shape, method.head(num_classes), seed=seed, **arguments)
   scale, offset = _scaling(inputs)

@@ -19,7 +19,10 @@ def transition_matrix(matrix: np.ndarray, names: Sequence[str]) -> str:
   size = len(matrix)
   labelled = size <= _MAX_LABELLED
   cell = 44 if labelled else max(4, 640 // size)
-  margin = 110 if labelled else 24
+  names = [name if len(name) <= 14 else f'{name[:13]}…' for name in names]
+  margin = 24
+  if labelled:
+    margin += 16 + 7 * max(map(len, names))
   extent = margin + cell * size
   parts = []
   for i, row in enumerate(matrix):
@@ -37,7 +40,6 @@ def transition_matrix(matrix: np.ndarray, names: Sequence[str]) -> str:
                            'middle'))
   if labelled:
     for i, name in enumerate(names):
-      name = name if len(name) <= 14 else f'{name[:13]}…'
       middle = margin + cell * (i + .5)
       parts.append(_text(margin - 6, middle + 4, name, 'end'))
       parts.append(_text(middle, margin - 6, name, 'start',
