@@ -70,7 +70,8 @@ class Bar:
 
   def say(self, message: str) -> None:
     """A line that stays."""
-    self._stream.write(f'\r{message:<{len(self._shown)}}\n')
+    start = '\r' if self._terminal else ''
+    self._stream.write(f'{start}{message:<{len(self._shown)}}\n')
     self._stream.flush()
     self._next = 0.
 

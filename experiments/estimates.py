@@ -11,6 +11,7 @@ _SECONDS_PER_EPOCH = {
     'mnist': 30., 'fashion_mnist': 30., 'cifar10': 1400., 'cifar100': 1400.,
     'cifar10n': 1400., 'cifar100n': 1400., 'clothing1m': 60_000.,
 }
+_START_SECONDS = 2.
 # Drawing samples makes these methods slower.
 _SLOWER = {'Het': 1.5, 'Het-tau': 1.5, 'Het-tau-Sigma': 1.5}
 
@@ -23,31 +24,35 @@ class Estimates:
   """
 
   def __init__(self, results: Iterable[training.Result] = ()):
-    self._seconds = {}
+    self._seconds = {}  # kind -> [(seconds per epoch, seconds beside them)]
     for result in results:
       self.add(result)
 
   def add(self, result: training.Result) -> None:
     """Learns from a finished run."""
-    run, epochs = result.run, len(result.seconds['epochs'])
+    epochs, spent = result.seconds['epochs'], sum(result.seconds['epochs'])
     if epochs:
-      for kind in ((run['dataset'], run['model'], run['method']),
-                   (run['dataset'], run['model'])):
+      for kind in _kinds(training.Run.from_dict(result.run)):
         self._seconds.setdefault(kind, []).append(
-            result.seconds['wall'] / epochs)
+            (spent / len(epochs), result.seconds['wall'] - spent))
 
   def seconds(self, run: training.Run) -> float:
     """Of the same data set, network and method, or of the next best."""
-    for kind in ((run.dataset, run.model, run.method),
-                 (run.dataset, run.model)):
+    for kind in _kinds(run):
       if kind in self._seconds:
-        return run.epochs * statistics.median(self._seconds[kind])
-    return run.epochs * (
+        epoch, beside = map(statistics.median, zip(*self._seconds[kind]))
+        return run.epochs * epoch + beside
+    return _START_SECONDS + run.epochs * (
         _SECONDS_PER_EPOCH[run.dataset] * _SLOWER.get(run.method, 1.))
 
   def knows(self, run: training.Run) -> bool:
     """Whether an estimate comes from finished runs."""
-    return (run.dataset, run.model) in self._seconds
+    return _kinds(run)[-1] in self._seconds
+
+
+def _kinds(run: training.Run) -> list[tuple[str, ...]]:
+  """What runs of similar duration have in common, the closest first."""
+  return [(run.dataset, run.model, run.method), (run.dataset, run.model)]
 
 
 def duration(seconds: float) -> str:

@@ -13,6 +13,8 @@ from typing import Any
 
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 _TERM_SECONDS = 3.
+# TensorFlow keeps some megabytes of each network: a fresh process has none.
+_TASKS_PER_WORKER = 100
 
 
 class Worker:
@@ -25,6 +27,7 @@ class Worker:
 
   def __init__(self, module: str, environment: dict[str, str]):
     self.key = None
+    self.tasks = 0
     self._errors = tempfile.TemporaryFile()  # noqa: SIM115, closed by `wait`
     path = os.pathsep.join(
         filter(None, [str(_ROOT), os.environ.get('PYTHONPATH')]))
@@ -41,6 +44,7 @@ class Worker:
   def send(self, key: str, task: dict[str, Any]) -> None:
     """Starts a task; the answer may be that the process has died."""
     self.key = key
+    self.tasks += 1
     with contextlib.suppress(BrokenPipeError):  # `receive` finds out
       self._process.stdin.write(json.dumps(task).encode() + b'\n')
       self._process.stdin.flush()
@@ -106,13 +110,17 @@ class Pool:
   def submit(self, key: str, task: dict[str, Any]) -> None:
     """Gives a task to an idle worker; there must be one."""
     for index, worker in enumerate(self._workers):
-      if worker is None:
-        worker = self._workers[index] = Worker(
-            self._module, self._environment(index))
+      if worker is not None and worker.key is not None:
+        continue
+      if worker is not None and worker.tasks >= _TASKS_PER_WORKER:
+        worker.end()
+        self._remove(index)
+      if self._workers[index] is None:
+        worker = Worker(self._module, self._environment(index))
+        self._workers[index] = worker
         self._selector.register(worker, selectors.EVENT_READ, index)
-      if worker.key is None:
-        worker.send(key, task)
-        return
+      self._workers[index].send(key, task)
+      return
     raise RuntimeError('All workers are busy.')
 
   def wait(self, seconds: float) -> list[tuple[str, dict[str, Any]]]:
@@ -123,9 +131,7 @@ class Pool:
       for answer in worker.receive():
         answers.append((worker.key, answer))
         if answer.get('status') == 'died':
-          self._selector.unregister(worker)
-          worker.wait(time.monotonic())
-          self._workers[event.data] = None
+          self._remove(event.data)
         elif 'status' in answer:
           worker.key = None
     return [(key, answer) for key, answer in answers if key is not None]
@@ -140,6 +146,12 @@ class Pool:
       worker.wait(deadline)
     self._workers = [None] * self.slots
     self._selector.close()
+
+  def _remove(self, index: int) -> None:
+    """Lets go of a process that has ended, or is about to."""
+    worker, self._workers[index] = self._workers[index], None
+    self._selector.unregister(worker)
+    worker.wait(time.monotonic() + _TERM_SECONDS)
 
   def _environment(self, index: int) -> dict[str, str]:
     environment = {

@@ -5,7 +5,7 @@
 """
 
 from collections.abc import Iterable
-from collections.abc import Iterator
+import functools
 import io
 import os
 import pathlib
@@ -24,14 +24,15 @@ class Store:
 
   def __init__(self, output_dir: str | os.PathLike):
     self.directory = pathlib.Path(output_dir)
-    self._archives = {}
-    self.problems = []
+    self._archived = {}  # name -> (archive, content)
+    self._bad_archives = []
     for file in sorted(self.directory.glob('*.zip')):
       try:
         with zipfile.ZipFile(file) as archive:
-          self._archives.update(dict.fromkeys(archive.namelist(), file))
+          self._archived |= {
+              name: (file, archive.read(name)) for name in archive.namelist()}
       except (OSError, zipfile.BadZipFile) as error:
-        self.problems.append(f'{file}: {error}')
+        self._bad_archives.append(f'{file}: {error}')
 
   def find(self, key: str) -> training.Result | None:
     """The result of a run; raises `training.DamagedResultError`."""
@@ -40,13 +41,13 @@ class Store:
     try:
       result = training.read_result(file)
     except FileNotFoundError:
-      if name not in self._archives:
+      if name not in self._archived:
         return None
-      file = self._archives[name] / name
-      with zipfile.ZipFile(self._archives[name]) as archive:
-        result = training.Result.from_json(archive.read(name).decode())
+      file, content = self._archived[name]
+      result = training.Result.from_json(content.decode())
     if result.key != key:
-      raise training.DamagedResultError(f'{file}: the result of {result.key}.')
+      raise training.DamagedResultError(
+          f'{file}: {name} is the result of {result.key}.')
     return result
 
   def has_weights(self, result: training.Result) -> bool:
@@ -61,34 +62,37 @@ class Store:
     if result is not None and not file.exists():
       training.write_result(result, self.directory)
 
-  def scan(self) -> dict[str, training.Result]:
-    """All results by key; `problems` then names every other file."""
+  @functools.cached_property
+  def everything(self) -> tuple[dict[str, training.Result], list[str]]:
+    """All results by key, and a line for each file that is none."""
     names = {file.name for file in self.directory.glob('*.json')}
-    found = {}
-    for name in sorted(names | set(self._archives)):
+    found, problems = {}, list(self._bad_archives)
+    for name in sorted(names | set(self._archived)):
       try:
         result = self.find(name.removesuffix('.json'))
-        if result is not None:
+        if result is not None:  # somebody may have removed it meanwhile
           found[result.key] = result
       except training.DamagedResultError as error:
-        self.problems.append(str(error))
-    return found
+        problems.append(str(error))
+    return found, problems
 
 
 def pack(
     results: Iterable[training.Result], file: str | os.PathLike) -> None:
   """Writes results into an archive, a quarter of their size."""
   content = io.BytesIO()
-  with zipfile.ZipFile(content, 'w', zipfile.ZIP_DEFLATED) as archive:
-    for name, text in _documents(results):
-      # A fixed time: equal results give equal archives.
-      info = zipfile.ZipInfo(name)
+  with zipfile.ZipFile(content, 'w') as archive:
+    for result in sorted(results, key=lambda result: result.key):
+      # Without a time: equal results give equal archives.
       archive.writestr(
-          info, text, compress_type=zipfile.ZIP_DEFLATED, compresslevel=9)
+          zipfile.ZipInfo(f'{result.key}.json'), result.to_json(),
+          compress_type=zipfile.ZIP_DEFLATED, compresslevel=9)
   results_lib.write_atomically(pathlib.Path(file), content.getvalue())
 
 
-def _documents(
-    results: Iterable[training.Result]) -> Iterator[tuple[str, str]]:
-  for result in sorted(results, key=lambda result: result.key):
-    yield f'{result.key}.json', result.to_json()
+def read(file: str | os.PathLike) -> dict[str, training.Result]:
+  """The results of an archive by key."""
+  with zipfile.ZipFile(file) as archive:
+    results = [training.Result.from_json(archive.read(name).decode())
+               for name in archive.namelist()]
+  return {result.key: result for result in results}

@@ -107,12 +107,11 @@ class Plan:
 
   def estimate(self) -> estimates_lib.Estimates:
     """Learns how long runs take from all results of the directory."""
-    return estimates_lib.Estimates(self._store.scan().values())
+    return estimates_lib.Estimates(self._store.everything[0].values())
 
   def problems(self) -> list[str]:
     """Files of the directory that are no results."""
-    self._store.scan()
-    return self._store.problems
+    return self._store.everything[1]
 
 
 class _Sweep:
@@ -130,14 +129,15 @@ class _Sweep:
     self._tries: dict[str, int] = {}
 
   def execute(self) -> None:
+    """Until nothing is left to do."""
     while self._plan.pending or self._running or self._elsewhere:
       self._return_from_elsewhere()
       self._start()
-      for key, answer in self._pool.wait(_POLL_SECONDS):
-        self._handle(self._running[key], answer)
       self._bar.show(
           len(self._plan.results), len(self._running),
           len(self._plan.results.failures))
+      for key, answer in self._pool.wait(_POLL_SECONDS):
+        self._handle(self._running[key], answer)
 
   def _start(self) -> None:
     while len(self._running) < self._pool.slots:

@@ -20,6 +20,7 @@ from experiments import grids
 from experiments import hyperparameters
 from experiments import launch
 from experiments import natural_noise
+from experiments import pack
 from experiments import pairs
 from experiments import pool as pool_lib
 from experiments import recipes
@@ -80,7 +81,7 @@ def _call(program, *arguments):
     (['--epochs=0'], 'epochs'),
     (['--batch_size=-1'], 'batch_size'),
     (['--model=vgg'], '--model: must be one of mlp'),
-    (['--options=pad=x'], 'pad'),
+    (['--options=pad=x'], '--options: '),
     (['--options=padding=3'], 'padding'),
     (['--options=pad'], '--options: Settings must be NAME=VALUE'),
     (['--hyperparameters=LN.tau=1'], '--hyperparameters: LN has no'),
@@ -103,6 +104,7 @@ def test_a_bad_flag_ends_with_one_line_before_any_training(
   assert not (tmp_path / 'log').exists()
 
 
+@pytest.mark.slow
 def test_the_shell_sees_one_line_and_a_status():
   done = subprocess.run(
       [sys.executable, '-m', 'experiments.prepare', '--dataset=nonesuch'],
@@ -278,6 +280,18 @@ def test_a_long_sweep_says_so_first(tmp_path):
       synthetic_noise, f'--output_dir={tmp_path}', '--methods=CE',
       '--noise=none', '--epochs=200000')
   assert 'more than an hour' in errors
+
+
+def test_packed_results_give_the_same_table(tmp_path):
+  arguments = (f'--output_dir={tmp_path}', '--methods=CE,LN', '--noise=none')
+  _, output, _ = _call(synthetic_noise, *arguments)
+  (tmp_path / 'mine.json').write_text('{}')
+  status, _, _ = _call(pack, f'--output_dir={tmp_path}')
+  assert not status
+  assert [file.name for file in tmp_path.glob('*.json')] == ['mine.json']
+  log = (tmp_path / 'log').read_text()
+  assert _call(synthetic_noise, *arguments)[1] == output
+  assert (tmp_path / 'log').read_text() == log
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from experiments import estimates as estimates_lib
 from experiments import locks
 from experiments import pool as pool_lib
 from experiments import store
@@ -199,11 +200,11 @@ def test_a_foreign_file_is_named_and_left_alone(tmp_path):
   (tmp_path / 'mine.json').write_text('{"my": "notes"}')
   (tmp_path / 'renamed.json').write_text(results[runs[0].key].to_json())
   (tmp_path / 'broken.zip').write_text('no archive')
-  directory = store.Store(tmp_path)
-  assert set(directory.scan()) == {runs[0].key}
-  names = ('mine.json', 'renamed.json', 'broken.zip', 'script.json')
-  for name in names[:3]:
-    assert sum(name in problem for problem in directory.problems) == 1
+  found, problems = store.Store(tmp_path).everything
+  assert set(found) == {runs[0].key}
+  assert len(problems) == 3
+  for name in ('mine.json', 'renamed.json', 'broken.zip'):
+    assert sum(name in problem for problem in problems) == 1
     assert (tmp_path / name).exists()
 
 
@@ -242,6 +243,27 @@ def test_the_workers_of_a_sweep_that_is_killed_end_themselves(tmp_path):
     sweeping.kill()
   [[_, _, pid]] = _log(tmp_path)
   assert _gone(int(pid))
+
+
+def test_a_worker_is_replaced_after_many_runs(tmp_path, monkeypatch):
+  monkeypatch.setattr(pool_lib, '_TASKS_PER_WORKER', 2)
+  runs = _runs('CE', 'LN', 'GCE', 'NAN', 'LS')
+  assert len(_sweep(runs, tmp_path, jobs=1)) == 5
+  pids = [line[2] for line in _log(tmp_path) if line[0] == 'start']
+  assert [pids.count(pid) for pid in dict.fromkeys(pids)] == [2, 2, 1]
+
+
+def test_the_estimate_follows_finished_runs():
+  one, other = _runs('CE', 'LN')
+  longer = training.Run(method='CE', epochs=20)
+  estimates = estimates_lib.Estimates()
+  assert not estimates.knows(one)
+  document = fake_worker.document(one.to_dict(), one.key)
+  document['seconds'] = {'wall': 7., 'steps': 1., 'epochs': [1., 2.]}
+  estimates.add(training.Result(**document))
+  assert estimates.knows(other)
+  assert estimates.seconds(longer) == pytest.approx(4 + 20 * 1.5)
+  assert estimates.seconds(other) == pytest.approx(7)
 
 
 def test_workers_share_out_threads_and_gpus():
