@@ -28,7 +28,7 @@ def main(argv: list[str] | None = None) -> int:
   arguments = _parser().parse_args(argv)
   try:
     _audit(arguments)
-  except (files.InputError, data.MissingDataError) as error:
+  except (files.InputError, OSError) as error:
     print(f'error: {error}', file=sys.stderr)
     return 2
   except KeyboardInterrupt:
@@ -78,6 +78,8 @@ def _positive(text):
 
 
 def _audit(arguments):
+  output = pathlib.Path(arguments.output)
+  _check_writable(output)
   dataset = _load(arguments)
   inputs = dataset.inputs
   if inputs.ndim == 3:
@@ -97,7 +99,7 @@ def _audit(arguments):
   print(f'\n{report}\n')
   if dataset.clean_labels is not None:
     _print_found(report, dataset)
-  _write(report, model, pathlib.Path(arguments.output))
+  _write(report, model, output)
 
 
 def _load(arguments):
@@ -129,15 +131,26 @@ def _print_found(report, dataset):
         f'{found:,} of them were found, with {false_alarms:,} false alarms.\n')
 
 
+def _check_writable(output):
+  """Refuses a folder that cannot be written, before minutes of training."""
+  if output.exists() and not output.is_dir():
+    raise files.InputError(f'{output}: not a folder.')
+  existing = next(p for p in (output, *output.absolute().parents) if p.exists())
+  if not os.access(existing, os.W_OK):
+    raise files.InputError(f'{existing}: not writable.')
+
+
 def _write(report, model, output):
   """Writes all files, or none if it is interrupted before the last moment."""
-  output.mkdir(parents=True, exist_ok=True)
   classifier = ln_tfp.to_classifier(model)
-  folder = pathlib.Path(tempfile.mkdtemp(prefix='.audit-', dir=output))
+  output.parent.mkdir(parents=True, exist_ok=True)
+  folder = pathlib.Path(tempfile.mkdtemp(
+      prefix=f'.{output.name}-', dir=output.parent))
   try:
     report.to_csv(folder / 'labels.csv')
     report.save(folder / 'audit.html')
     classifier.save(folder / 'classifier.keras')
+    output.mkdir(exist_ok=True)
     for path in sorted(folder.iterdir()):
       os.replace(path, output / path.name)
   finally:
