@@ -38,7 +38,6 @@ _CELLS = {
     'digits/none': (None, 'mlp', 60),
     'digits_n/human:worst': (None, 'mlp', 60),
     'mnist/sym:0.4': (3_000, 'mlp', 30),
-    'mnist/asym:0.3': (3_000, 'mlp', 30),
     'cifar10n/human:worst': (1_000, 'lenet5', 15),
 }
 _SEEDS = (0, 1, 2)

@@ -104,7 +104,7 @@ def _range(arrays):
   low = min(float(array.min()) for array in numbers)
   high = max(float(array.max()) for array in numbers)
   if low >= 0.:
-    # Pixels that are in [0, 1] or in 0..255 keep their brightness.
+    # Pixels in [0, 1], 0..16 (digits) or 0..255 keep their brightness.
     fulls = [full for full in (1., 16., 255.) if high <= full]
     return 0., fulls[0] if fulls else high
   return low, high
