@@ -41,7 +41,7 @@ def audit_labels(
       dataset.
     ids: what the examples are called in the report, by default 0, 1, ...
     class_names: names of the K classes, by default '0', '1', ...
-    batch_size: number of examples that the model sees at a time.
+    batch_size: number of examples of an array that the model sees at a time.
     label_smoothing: that of the loss in training.
 
   Returns:
@@ -59,8 +59,7 @@ def audit_labels(
         f'Argument `class_names` must have {num_classes} different names, one '
         f'for each class. Received: class_names={class_names}.')
   outputs, given, kept = _run(
-      model, examples_lib.batches(x, y, batch_size), num_classes,
-      label_smoothing)
+      model, head, examples_lib.batches(x, y, batch_size), label_smoothing)
   if ids is None:
     ids = np.arange(len(given))
   if len(ids) != len(given):
@@ -101,32 +100,42 @@ def find_head(model: keras.Model) -> heads.LogisticNormalHead:
   return found[0]
 
 
-def _run(model, batches, num_classes, label_smoothing):
+def _run(model, head, batches, label_smoothing):
   """Returns packed outputs, labels and the examples that fit theirs worst."""
   keeper = examples_lib.Keeper()
-  outputs, given = [], []
+  outputs, given, start = [], [], 0
   for inputs, labels in batches:
-    packed = heads.check_packed(model(inputs, training=False)).numpy()
-    start = sum(map(len, given))
-    if not np.all(np.isfinite(packed)):
-      raise ValueError(
-          'Argument `model` must have finite outputs. Received: NaN or '
-          f'infinity among those for examples {start} to '
-          f'{start + len(packed) - 1}.')
-    labels = examples_lib.to_classes(labels, num_classes, start)
+    packed = _outputs(model, head, inputs, start)
+    labels = examples_lib.to_classes(labels, head.num_classes, start)
     if len(labels) != len(packed):
       raise ValueError(
-          'Argument `y` must have one label for each example. Received: '
+          'Argument `x` must have one label for each example. Received: '
           f'{len(labels)} labels for {len(packed)} examples.')
     distances = evidence_lib.squared_distances(
-        packed, num_classes, label_smoothing)
+        packed, head.num_classes, label_smoothing)
     keeper.add(
         inputs, start, evidence_lib.plain_ratio(distances, labels))
     outputs.append(packed)
     given.append(labels)
+    start += len(labels)
   if not given:
     raise ValueError('Argument `x` must have at least one example.')
   return np.concatenate(outputs), np.concatenate(given), keeper.examples
+
+
+def _outputs(model, head, inputs, start):
+  """Returns the packed outputs of a batch whose first example is `start`."""
+  packed = np.asarray(model(inputs, training=False))
+  if packed.ndim != 3 or packed.shape[1] < 2 or packed.shape[2] != head.dims:
+    raise ValueError(
+        'Argument `model` must return the output of its LogisticNormalHead, of '
+        f'shape [N, 2 + R, {head.dims}]. Received: an output of shape '
+        f'{packed.shape}.')
+  if not np.all(np.isfinite(packed)):
+    raise ValueError(
+        'Argument `model` must have finite outputs. Received: NaN or infinity '
+        f'among those for examples {start} to {start + len(packed) - 1}.')
+  return packed
 
 
 def _likelihoods(outputs, given, alternative, head, label_smoothing):

@@ -171,6 +171,9 @@ def test_a_shuffled_dataset_is_read_only_once():
     (dict(model=keras.Sequential([keras.Input((5,)), keras.layers.Dense(4)])),
      'one LogisticNormalHead'),
     (dict(model='model.keras'), 'one LogisticNormalHead'),
+    (dict(model=keras.Sequential([
+        keras.Input((5,)), ln_tfp.LogisticNormalHead(K),
+        keras.layers.Flatten()])), 'must return the output of its'),
 ])
 def test_wrong_input_is_refused_in_words(change, message):
   model, _ = _model()
