@@ -25,7 +25,7 @@ import ln_tfp
 FLAGS = flags.FLAGS
 _MIN_SCALES = (.25, .5, 1., 2.)
 _STARTS = (.3, 1., 1.7)
-_RESIDUALS = np.linspace(-4., 4., 321)
+RESIDUALS = np.linspace(-4., 4., 321)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,8 +79,8 @@ def draw(curves: dict[float, Curve]):
   loss, gradient = axes[0]
   for min_scale, curve in curves.items():
     label = rf'$\lambda = {min_scale:g}$'
-    loss.plot(_RESIDUALS, curve.label_term, label=label)
-    gradient.plot(_RESIDUALS, curve.gradient, label=label)
+    loss.plot(RESIDUALS, curve.label_term, label=label)
+    gradient.plot(RESIDUALS, curve.gradient, label=label)
   residual = r'residual $y - \mu$'
   loss.set(title='Label-dependent loss', xlabel=residual,
            ylabel=r'$(y - \mu)^2 / \sigma^2$')
@@ -92,7 +92,7 @@ def draw(curves: dict[float, Curve]):
 
 def main(argv):
   del argv
-  curves = {value: optimise(_RESIDUALS, value) for value in _MIN_SCALES}
+  curves = {value: optimise(RESIDUALS, value) for value in _MIN_SCALES}
   figures.publish(lambda: draw(curves), FLAGS.output_dir, figures.Record(
       name='attenuation',
       title='Controlling loss attenuation with lambda',

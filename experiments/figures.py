@@ -17,7 +17,9 @@ import os
 import pathlib
 import shlex
 import sys
+from typing import Any
 
+from absl import flags
 import matplotlib
 from matplotlib import figure as mpl_figure
 import numpy as np
@@ -25,6 +27,9 @@ import numpy as np
 from experiments import recipes
 from ln_tfp import page
 from ln_tfp import training
+
+# Of the two figures with a line for each lambda.
+flags.DEFINE_list('min_scales', ['0.316', '0.5', '1'], 'Values of lambda.')
 
 # Okabe and Ito's colours, which the colour blind can tell apart.
 COLOURS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9')
@@ -45,7 +50,7 @@ _STYLE = {
     'legend.frameon': False,
     'lines.linewidth': 1.4,
     'pdf.fonttype': 42,  # text stays text
-    'savefig.dpi': 160,
+    'savefig.dpi': 150,
     'svg.hashsalt': 'ln_tfp',
     'xtick.labelsize': 8,
     'ytick.labelsize': 8,
@@ -123,20 +128,10 @@ def publish(
     print(save(draw(), output_dir, record))
 
 
-def read_records(output_dir: str | os.PathLike) -> list[Record]:
-  """The records of the figures in a directory, sorted by name.
-
-  Raises:
-    ValueError: if a file is not a record, naming it.
-  """
-  records = []
-  for path in sorted((pathlib.Path(output_dir) / 'figures').glob('*.json')):
-    try:
-      document = json.loads(path.read_text(encoding='utf-8'))
-      records.append(Record(**{**document, 'runs': tuple(document['runs'])}))
-    except (KeyError, TypeError, ValueError) as error:
-      raise ValueError(f'{path} is not the record of a figure.') from error
-  return records
+def read_record(path: pathlib.Path) -> Record:
+  """The record of a figure; raises KeyError, TypeError or ValueError."""
+  document = json.loads(path.read_text(encoding='utf-8'))
+  return Record(**{**document, 'runs': tuple(document['runs'])})
 
 
 def _command() -> str:
@@ -203,10 +198,67 @@ def single(flag: str, values: Sequence[str]) -> str:
   return values[0]
 
 
-def mean_and_deviation(values: Iterable[float]) -> tuple[float, float]:
-  """Mean and standard deviation (n - 1); NaN where there are too few."""
-  values = np.array(list(values), float)
-  if not len(values):
-    return float('nan'), float('nan')
-  deviation = values.std(ddof=1) if len(values) > 1 else float('nan')
-  return float(values.mean()), float(deviation)
+def numbers(flag: str, texts: Sequence[str]) -> list[float]:
+  """The values of a flag that is a list of positive numbers."""
+  try:
+    values = [float(text) for text in texts]
+  except ValueError as error:
+    raise recipes.BadFlagError(f'--{flag}: {error}') from error
+  if not values or not all(0. < value < float('inf') for value in values):
+    raise recipes.BadFlagError(
+        f'--{flag}: must be positive numbers. Received: {",".join(texts)}')
+  return sorted(set(values))
+
+
+# The runs of each point (lambda, x) of a figure, one a seed.
+Cells = dict[tuple[float, float], list[training.Run]]
+
+
+def flat(cells: Mapping[Any, Iterable[training.Run]]) -> list[training.Run]:
+  """All runs."""
+  return [run for runs in cells.values() for run in runs]
+
+
+def draw_accuracy(
+    cells: Cells, results: Mapping[str, training.Result],
+    label: str) -> mpl_figure.Figure:
+  """Test accuracy against x, a line for each lambda.
+
+  Points are means over the finished runs, with their standard deviation where
+  there are several; points where a run diverged are marked below the axis.
+
+  Args:
+    cells: the runs by (lambda, x).
+    results: by key.
+    label: of x.
+  """
+  figure, axes = panels(1, 1, width=4., height=2.9)
+  ax = axes[0, 0]
+  diverged = []
+  for min_scale in dict.fromkeys(row for row, _ in cells):
+    points = []
+    for (row, x), runs in cells.items():
+      found = [results[run.key] for run in runs if run.key in results]
+      values = [100. * result.metrics['test_accuracy'] for result in found
+                if result.status == 'finished']
+      if row == min_scale and values:
+        points.append((x, np.mean(values), _deviation(values)))
+      if row == min_scale and len(values) < len(found):
+        diverged.append(x)
+    if points:
+      ax.errorbar(*zip(*points), marker='o', ms=4, capsize=2,
+                  label=rf'$\lambda = {min_scale:g}$')
+  if diverged:
+    ax.plot(diverged, [0.02] * len(diverged), 'x', color='k', label='diverged',
+            transform=ax.get_xaxis_transform())
+  ticks = sorted({x for _, x in cells})
+  ax.set(xscale='log', xlabel=label, ylabel='test accuracy (%)')
+  ax.set_xticks(ticks, [f'{tick:g}' for tick in ticks])
+  ax.minorticks_off()
+  ax.legend()
+  return figure
+
+
+def _deviation(values: Sequence[float]) -> float:
+  """The standard deviation (n - 1); no bar for a single value."""
+  return float(np.std(values, ddof=1)) if len(values) > 1 else 0.

@@ -28,7 +28,7 @@ _MIN_SCALE = .6
 # How much of the way from the prediction to the label one standard deviation
 # covers: at 1 the normal is the optimum of Eq. 8.
 _STRETCH = .6
-_MASSES = (.95, .8, .65, .5, .35, .2, .05)
+MASSES = (.95, .8, .65, .5, .35, .2, .05)
 
 
 def targets() -> np.ndarray:
@@ -62,7 +62,7 @@ def _draw_logits(ax, distribution):
   grid = np.linspace(-5., 6.5, 231)
   points = np.stack(np.meshgrid(grid, grid), axis=-1)
   ax.contourf(grid, grid, normal.log_prob(points).numpy(),
-              levels=_levels(normal), cmap='Blues', extend='max')
+              levels=levels(normal), cmap='Blues', extend='max')
   for i, (x, y) in enumerate(distribution.bijector.inverse(targets()).numpy()):
     _mark(ax, x, y, f'$y_{i + 1}$')
   _mark(ax, *distribution.loc.numpy(), r'$\mu$', 'o', (-12, -4))
@@ -77,7 +77,7 @@ def _draw_simplex(ax, distribution):
       np.stack(np.meshgrid(logits, logits), axis=-1)).numpy()
   ax.contourf(
       *_corners_to_plane(points), distribution.log_prob(points).numpy(),
-      levels=_levels(distribution), cmap='Blues', extend='max')
+      levels=levels(distribution), cmap='Blues', extend='max')
   ax.plot(*_corners_to_plane(np.eye(3)[[0, 1, 2, 0]]), color='.3', lw=.8)
   for i, corner in enumerate(targets()):
     _mark(ax, *_corners_to_plane(corner), f'$p_{i + 1}$', offset=(8, -2))
@@ -87,10 +87,10 @@ def _draw_simplex(ax, distribution):
   ax.axis('off')
 
 
-def _levels(distribution):
+def levels(distribution):
   """Levels of the log density above which given shares of the mass lie."""
   log_density = distribution.log_prob(distribution.sample(20_000, seed=0))
-  return np.quantile(log_density, 1. - np.array(_MASSES))
+  return np.quantile(log_density, 1. - np.array(MASSES))
 
 
 def _corners_to_plane(points):

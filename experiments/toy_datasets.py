@@ -42,7 +42,7 @@ METHODS = (methods.get('CE'),
            methods.get('LN', temperature=1., min_scale=.5))
 _LITERAL = dict(model_arguments={'widths': (2000, 2000)}, optimizer='gd',
                 learning_rate=1e-4)
-_RESOLUTION = 120
+_RESOLUTION = 150
 
 
 def literal(run: training.Run) -> training.Run:
@@ -68,7 +68,7 @@ def surface(
 
 def draw(results: list[training.Result], output_dir: str):
   """The figure: one panel for each result."""
-  figure, axes = figures.panels(1, len(results), width=2.3, height=2.5)
+  figure, axes = figures.panels(1, len(results), width=2.3, height=2.6)
   for ax, result in zip(axes[0], results):
     source = data.load(result.run['dataset'])
     probabilities = figures.measured(
@@ -78,23 +78,22 @@ def draw(results: list[training.Result], output_dir: str):
 
 
 def _draw_panel(ax, result, source, measured):
-  ax.contourf(
-      measured['x'], measured['y'], measured['probability'].astype(float),
-      levels=np.linspace(0., 1., 11), cmap='RdBu')
-  ax.contour(measured['x'], measured['y'],
-             measured['probability'].astype(float), levels=[.5], colors='k',
-             linewidths=.8)
+  grid = (measured['x'], measured['y'], measured['probability'].astype(float))
+  ax.contourf(*grid, levels=np.linspace(0., 1., 11), cmap='RdBu', alpha=.6)
+  ax.contour(*grid, levels=[.5], colors='k', linewidths=.8)
   run = training.Run.from_dict(result.run)
   train = training.load_splits(run, source=source).train
   shades = colors.ListedColormap(['#b2182b', '#2166ac'])
   for label, marker in ((0, 'o'), (1, '^')):
     chosen = train.given == label
     ax.scatter(
-        *train.images[chosen].T, s=11, marker=marker, c=[shades(label)],
+        *train.images[chosen].T, s=13, marker=marker, c=[shades(label)],
         linewidths=.8, edgecolors=np.where(
             train.is_mislabelled[chosen], 'black', 'white'))
   accuracy = 100. * result.metrics['test_accuracy']
-  ax.set(title=f'{run.method}: {accuracy:.1f} % on test', xticks=[], yticks=[])
+  name = run.dataset.replace('_', ' ')
+  ax.set(title=f'{name}, {run.method}\n{accuracy:.1f} % on test', xticks=[],
+         yticks=[])
   ax.grid(visible=False)
 
 

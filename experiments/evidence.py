@@ -1,0 +1,238 @@
+"""What is known: the numbers behind tables and figures of a directory.
+
+Every number is computed here from the stored results of its runs; the CSV file
+of a table and the JSON file of a figure only say which runs those are.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import csv
+import dataclasses
+import json
+import os
+import pathlib
+
+from experiments import figures
+from experiments import published
+from experiments import store
+from experiments import tables
+from ln_tfp import training
+
+Place = tuple[str, str]
+
+
+class NotRun(Exception):
+  """A number is missing; the message says which."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Number:
+  """Mean and standard deviation over `seeds` runs of some `epochs`."""
+  mean: float
+  std: float | None
+  seeds: int
+  epochs: frozenset[int] = frozenset()
+
+
+@dataclasses.dataclass
+class Basis:
+  """How many seeds and epochs are behind the numbers that were asked for."""
+  seeds: set[int] = dataclasses.field(default_factory=set)
+  epochs: set[int] = dataclasses.field(default_factory=set)
+
+  def clear(self) -> None:
+    """Forgets."""
+    self.seeds.clear()
+    self.epochs.clear()
+
+  def text(self) -> str:
+    """Such as 'n = 5, 100 epochs'."""
+    return f'n = {_ends(self.seeds)}, {_ends(self.epochs)} epochs'
+
+
+def _ends(values: set[int]) -> str:
+  return ' to '.join(map(str, sorted({min(values), max(values)})))
+
+
+class Cells(dict[Place, Number]):
+  """Numbers by (row, column); a missing one raises `NotRun`.
+
+  Args:
+    numbers: the numbers there are.
+    basis: where is noted what is behind each number that is asked for.
+  """
+
+  def __init__(self, numbers: Mapping[Place, Number], basis: Basis):
+    super().__init__(numbers)
+    self._basis = basis
+
+  def __getitem__(self, place: Place) -> Number:
+    if place not in self:
+      raise NotRun(f'{place[0]} with {place[1]} was not run')
+    number = super().__getitem__(place)
+    self._basis.seeds.add(number.seeds)
+    self._basis.epochs |= number.epochs
+    return number
+
+
+class Facts:
+  """The facts in an output directory.
+
+  Args:
+    output_dir: where results, tables and figures are.
+
+  Attributes:
+    results: all results by key.
+    problems: files that should be results or records and are not.
+    tables: the tables by name, such as 'synthetic_noise-digits'.
+    records: the records of the figures by name.
+    basis: what is behind the numbers asked for since it was last cleared.
+  """
+
+  def __init__(self, output_dir: str | os.PathLike):
+    directory = pathlib.Path(output_dir)
+    self.results, problems = store.Store(directory).everything
+    self.problems = list(problems)
+    self.basis = Basis()
+    self.tables: dict[str, tables.Table] = {}
+    self.records: dict[str, figures.Record] = {}
+    for file in sorted((directory / 'tables').glob('*.csv')):
+      if not file.stem.startswith('hyperparameters'):
+        self._try(self.tables, file, self._read_table)
+    for file in sorted((directory / 'figures').glob('*.json')):
+      self._try(self.records, file, figures.read_record)
+
+  def _try(self, found, file, read):
+    try:
+      found[file.stem] = read(file)
+    except (KeyError, TypeError, ValueError) as error:
+      self.problems.append(f'{file}: {error}')
+
+  def _read_table(self, file: pathlib.Path) -> tables.Table:
+    """Builds a table anew from the results of the runs its file names."""
+    kind, _, dataset = file.stem.partition('-')
+    with file.open(encoding='utf-8', newline='') as stream:
+      lines = list(csv.DictReader(stream))
+    cells = {(line['row'], line['column']): self._cell(line, kind, file)
+             for line in lines}
+    columns = dict.fromkeys(line['column'] for line in lines)
+    calibration = kind == 'calibration'
+    title = {'synthetic_noise': 'synthetic label noise',
+             'natural_noise': 'natural label noise',
+             'ablation': 'covariance and dummy class',
+             'calibration': 'NLL under three annotators'}.get(kind, kind)
+    return tables.Table(
+        title=f'{dataset}: {title}',
+        rows=list(dict.fromkeys(line['row'] for line in lines)),
+        columns=[tables.Column(key, 'NLL') if calibration
+                 else tables.noise_column(key) for key in columns],
+        cells=cells, lower_is_better=calibration)
+
+  def _cell(self, line, kind, file) -> tables.Cell:
+    keys = tuple(line['runs'].split())
+    found = [self.results[key] for key in keys if key in self.results]
+    done = [result for result in found if result.status == 'finished']
+    paper = None
+    if line['paper_mean']:
+      paper = published.Number(
+          float(line['paper_mean']), float(line['paper_std']),
+          line['paper_bold'] == '1')
+    value = tables.accuracy
+    if kind == 'calibration':
+      folder = file.parent.parent / 'calibration'
+      done = [result for result in done
+              if (folder / f'{result.key}.json').exists()]
+      value = lambda result: json.loads(
+          (folder / f'{result.key}.json').read_text(encoding='utf-8'))['mean']
+    return tables.Cell(
+        values=tuple(map(value, done)), keys=keys,
+        diverged=sum(result.status == 'diverged' for result in found),
+        published=paper)
+
+  def cells(self, table: str, dataset: str) -> Cells:
+    """The numbers of a table."""
+    name = f'{table}-{dataset}'
+    if name not in self.tables:
+      raise NotRun(f'{table} on {dataset} was not run')
+    return Cells({
+        place: Number(
+            cell.mean, cell.std, len(cell.values), self._epochs(cell.keys))
+        for place, cell in self.tables[name].cells.items() if cell.values
+    }, self.basis)
+
+  def figure(self, name: str) -> list[training.Result]:
+    """The results behind a figure; all of them have to be there."""
+    record = self._record(name)
+    missing = [key for key in record.runs if key not in self.results]
+    if missing:
+      raise NotRun(f'{missing[0]} is missing')
+    found = [self.results[key] for key in record.runs]
+    diverged = [each.key for each in found if each.status != 'finished']
+    if diverged:
+      raise NotRun(f'{diverged[0]} diverged')
+    self.basis.seeds.add(len({result.run['seed'] for result in found}))
+    self.basis.epochs |= self._epochs(record.runs)
+    return found
+
+  def numbers(self, name: str) -> dict[str, float]:
+    """The numbers noted with a figure, whose runs have to be there."""
+    self.figure(name)
+    return dict(self._record(name).numbers)
+
+  def _epochs(self, keys: Iterable[str]) -> frozenset[int]:
+    return frozenset(self.results[key].run['epochs'] for key in keys
+                     if key in self.results)
+
+  def _record(self, name):
+    if name not in self.records:
+      raise NotRun(f'figure {name} was not drawn')
+    return self.records[name]
+
+
+class PublishedFacts:
+  """The paper's own numbers, in the same form; it prints none of figures."""
+
+  def __init__(self):
+    self.basis = Basis()
+
+  def cells(self, table: str, dataset: str) -> Cells:
+    """The numbers of a table."""
+    numbers = {
+        'ablation': self._ablation, 'calibration': self._calibration,
+    }.get(table, lambda dataset: self._accuracy(table, dataset))(dataset)
+    return Cells({
+        place: Number(number.mean, number.std, published.SEEDS)
+        for place, number in numbers.items()}, self.basis)
+
+  def figure(self, name: str):
+    raise NotRun('the paper prints no numbers')
+
+  numbers = figure
+
+  def _accuracy(self, table, dataset):
+    return {(method, noise): number for (name, method, noise), number
+            in published.accuracy(table).items() if name == dataset}
+
+  def _ablation(self, dataset):
+    column = 'human:noisy' if dataset == 'cifar100n' else 'human:worst'
+    row = lambda covariance, dummy: (
+        ('LN' if dummy else 'LN-no-dummy') if covariance == 'full'
+        else f'LN-{covariance}')
+    return {(row(covariance, dummy), column): number
+            for (name, covariance, dummy), number
+            in published.ablation().items() if name == dataset}
+
+  def _calibration(self, dataset):
+    return {(method, 'none'): number for (name, method), number
+            in published.calibration().items() if name == dataset}
+
+
+def grouped(
+    results: Iterable[training.Result], first: str, second: str
+) -> dict[str, dict[str, list[training.Result]]]:
+  """Results by two settings of their runs."""
+  groups = {}
+  for result in results:
+    groups.setdefault(result.run[first], {}).setdefault(
+        result.run[second], []).append(result)
+  return groups

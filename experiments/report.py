@@ -1,0 +1,264 @@
+"""All tables and figures of a directory on one page, after its claims.
+
+    python -m experiments.report --output_dir=results
+
+Writes OUTPUT_DIR/report.html, one file that needs no network. Its first section
+is a table of the claims of the paper's results section: each holds, fails or
+was not run, with the numbers compared. Then follow all tables, all figures, the
+searches, and for each number the runs behind it: configuration, seed, versions
+and time. Nothing is trained; every number is computed from the stored results.
+
+Time: a few seconds.
+Expected: on the committed results every claim on digits and digits_n is either
+held or failed, and those on data that was not trained on are not run.
+"""
+
+import collections
+from collections.abc import Iterable
+import csv
+import pathlib
+
+from absl import flags
+
+from experiments import app
+from experiments import claims
+from experiments import evidence
+from experiments import pairs
+from experiments import tables
+from ln_tfp import page
+from ln_tfp import training
+
+FLAGS = flags.FLAGS
+
+# What there could be, and the program that makes it.
+TABLES = ('synthetic_noise', 'natural_noise', 'ablation', 'calibration')
+FIGURES = ('logit_simplex', 'attenuation', 'toy_datasets',
+           'accuracy_evolution', 'sensitivity', 'label_smoothing', 'residuals')
+
+_STYLE = """
+.wrap { white-space: normal; min-width: 16rem; max-width: 34rem; }
+.holds, .fails, .missing {
+  display: inline-block; padding: 0 .5rem; border-radius: .75rem;
+  font-size: .8125rem; border: 1px solid currentColor;
+}
+.holds { color: var(--accent); font-weight: 600; }
+.fails { color: var(--warn); font-weight: 600; }
+.missing { color: var(--muted); border-style: dashed; }
+details { margin: 0 0 1.5rem; }
+summary { cursor: pointer; color: var(--muted); font-size: .875rem; }
+details p { font-size: .8125rem; margin: .375rem 0; max-width: none; }
+small { color: var(--muted); display: block; }
+tr:target, p:target { background: var(--surface); }
+figure img { background: #fff; }
+"""
+_CLASSES = {claims.HOLDS: 'holds', claims.FAILS: 'fails',
+            claims.NOT_RUN: 'missing'}
+
+
+def build(output_dir: pathlib.Path) -> page.Page:
+  """The page of a directory."""
+  facts = evidence.Facts(output_dir)
+  report = page.Page('Logistic-Normal likelihoods: the report')
+  report.style(_STYLE)
+  report.lead(
+      f'{len(facts.results)} runs, {len(facts.tables)} tables and '
+      f'{len(facts.records)} figures. Every number is computed from stored '
+      'results; what was not run says so.')
+  _add_claims(report, list(claims.judge(facts)))
+  _add_tables(report, facts)
+  _add_figures(report, facts, output_dir)
+  _add_searches(report, output_dir)
+  _add_runs(report, facts.results)
+  if facts.problems:
+    report.section('Files left alone', 'These files could not be read.')
+    report.table(('problem',), [(_wrap(text),) for text in facts.problems],
+                 'Damaged or foreign files')
+  return report
+
+
+def _add_claims(report: page.Page, verdicts: list[claims.Verdict]) -> None:
+  report.section(
+      'The claims of the paper',
+      'Each claim of the results section as a predicate over our results, and '
+      "over the paper's own numbers where it prints them.")
+  counts = collections.Counter(verdict.status for verdict in verdicts)
+  report.figures({status: counts[status] for status in _CLASSES})
+  report.table(
+      ('ours', 'data set', 'claim', 'numbers compared', 'basis', 'paper',
+       'in the paper'),
+      [(_badge(v.status), v.dataset, _wrap(v.claim.text), _wrap(v.detail),
+        v.basis, _badge(v.paper) if v.paper else 'no numbers', v.claim.source)
+       for v in verdicts],
+      "Claims; 'paper' is the claim on the paper's own numbers")
+
+
+def _add_tables(report: page.Page, facts: evidence.Facts) -> None:
+  report.section('Tables', (
+      "Our mean and standard deviation over n seeds; below it the paper's, "
+      'and the difference. Bold: not significantly worse than the best of the '
+      "column (Welch's t-test, p < 0.05)."))
+  for table in facts.tables.values():
+    report.subsection(table.title)
+    report.table(
+        (table.corner, *(f'{column.group} {column.label}'.strip()
+                         for column in table.columns)),
+        [(row, *(_cell(table, row, column.key) for column in table.columns))
+         for row in table.rows], table.title)
+    report.raw(_details('The runs behind each number', (
+        f'{row}, {column.label}: {_links(table.cells[row, column.key].keys)}'
+        for row in table.rows for column in table.columns)))
+    differences = _bold_differences(table)
+    if differences:
+      report.note(f'Bold here and in the paper differ: {differences}.')
+  _add_missing(report, TABLES, facts.tables)
+
+
+def _cell(table: tables.Table, row: str, column: str) -> page.Html:
+  cell = table.cells[row, column]
+  if not cell.values:
+    return _badge(cell.numbers(table.digits))
+  text = page.escape(cell.numbers(table.digits))
+  if (row, column) in table.bold():
+    text = f'<b>{text}</b>'
+  remark = f', {cell.remark()}' if cell.remark() else ''
+  text += f'<small>n = {len(cell.values)}{page.escape(remark)}</small>'
+  if cell.published:
+    text += (f'<small>paper {page.escape(cell.paper(table.digits))} '
+             f'({cell.change(table.digits)})</small>')
+  return page.Html(text)
+
+
+def _bold_differences(table: tables.Table) -> str:
+  bold = table.bold()
+  return ', '.join(
+      f'{row} {column.label}' for row in table.rows for column in table.columns
+      if table.cells[row, column.key].published
+      and table.cells[row, column.key].values
+      and table.cells[row, column.key].published.bold != (
+          (row, column.key) in bold))
+
+
+def _add_figures(
+    report: page.Page, facts: evidence.Facts,
+    output_dir: pathlib.Path) -> None:
+  report.section('Figures')
+  for name, record in facts.records.items():
+    report.subsection(record.title)
+    file = output_dir / 'figures' / f'{name}.png'
+    if file.exists():
+      report.image(file.read_bytes(), record.title, record.caption)
+    else:
+      report.paragraph(f'{claims.NOT_RUN}: the picture is missing.')
+    if record.numbers:
+      report.table(('number', 'value'), [
+          (name, f'{value:.4g}') for name, value in record.numbers.items()],
+                   'Numbers of the figure')
+    report.raw(_details('Command and runs', [
+        f'<code>{page.escape(record.command)}</code>',
+        _links(record.runs) or 'Nothing is trained for this figure.']))
+    missing = [key for key in record.runs if key not in facts.results]
+    if missing:
+      report.note(f'Not in this directory: {", ".join(missing)}.')
+  _add_missing(report, FIGURES, facts.records)
+
+
+def _add_missing(
+    report: page.Page, programs: Iterable[str], names: Iterable[str]) -> None:
+  """Says which programs have left nothing."""
+  there = {name.split('-')[0] for name in names}
+  for program in programs:
+    if program not in there:
+      report.raw(f'<p>{_badge(claims.NOT_RUN)} {program}: <code>python -m '
+                 f'experiments.{program}</code></p>')
+
+
+def _add_searches(report: page.Page, output_dir: pathlib.Path) -> None:
+  files = sorted((output_dir / 'tables').glob('hyperparameters-*-points.csv'))
+  report.section('Searches for hyperparameters')
+  for file in files:
+    with file.open(encoding='utf-8', newline='') as stream:
+      header, *rows = csv.reader(stream)
+    report.raw(f'<details><summary>{page.escape(file.stem)}: {len(rows)} '
+               'points</summary>')
+    report.table(header, [(*row[:-1], page.Html(_links(row[-1:])))
+                          for row in rows], file.stem)
+    report.raw('</details>')
+  if not files:
+    _add_missing(report, ['hyperparameters'], [])
+
+
+def _add_runs(
+    report: page.Page, results: dict[str, training.Result]) -> None:
+  report.section(
+      'Runs', 'Every stored run: its settings (what is not at its default), '
+      'seed, metrics and time, and the environment it was computed in.')
+  if not results:
+    report.paragraph(f'{claims.NOT_RUN}: there are no results.')
+    return
+  environments = {}
+  for result in results.values():
+    environments.setdefault(_environment(result), len(environments) + 1)
+  report.table(('environment', 'device and versions'), [
+      (str(number), _wrap(text)) for text, number in environments.items()],
+               'Environments')
+  report.table(
+      ('run', 'settings', 'seed', 'epochs', 'status', 'test accuracy (%)',
+       'seconds', 'environment'),
+      [_run_row(result, environments[_environment(result)])
+       for result in results.values()], 'Runs')
+
+
+def _run_row(result: training.Result, environment: int) -> tuple:
+  run = training.Run.from_dict(result.run)
+  default = training.Run()
+  settings = {
+      name: value for name, value in run.to_dict().items()
+      if name not in ('seed', 'epochs', 'hyperparameters')
+      and value != default.to_dict()[name]}
+  settings |= result.hyperparameters
+  accuracy = result.metrics.get('test_accuracy')
+  return (
+      page.Html(f'<span id="{page.escape(result.key)}">'
+                f'{page.escape(result.key)}</span>'),
+      _wrap(f'{run.dataset}, {run.noise}, {run.method}; '
+            f'{pairs.write(settings)}'),
+      run.seed, run.epochs, result.status,
+      '–' if accuracy is None else f'{100 * accuracy:.2f}',
+      f"{result.seconds['wall']:.1f}", environment)
+
+
+def _environment(result: training.Result) -> str:
+  device = ', '.join(f'{k} {v}' for k, v in sorted(result.device.items()))
+  versions = ', '.join(f'{k} {v}' for k, v in sorted(result.versions.items()))
+  return f'{device}; {versions}'
+
+
+def _badge(status: str) -> page.Html:
+  name = _CLASSES.get(status, 'missing')
+  return page.Html(f'<span class="{name}">{page.escape(status)}</span>')
+
+
+def _wrap(text: str) -> page.Html:
+  return page.Html(f'<div class="wrap">{page.escape(text)}</div>')
+
+
+def _links(keys: Iterable[str]) -> str:
+  return ', '.join(f'<a href="#{page.escape(key)}">{page.escape(key)}</a>'
+                   for key in keys)
+
+
+def _details(summary: str, paragraphs: Iterable[str]) -> str:
+  body = ''.join(f'<p>{text}</p>' for text in paragraphs)
+  return f'<details><summary>{summary}</summary>{body}</details>'
+
+
+def main(argv):
+  del argv
+  directory = pathlib.Path(FLAGS.output_dir)
+  path = directory / 'report.html'
+  build(directory).save(path)
+  print(path)
+
+
+if __name__ == '__main__':
+  app.start(main)
