@@ -82,7 +82,8 @@ def main(argv):
       f'Test accuracy (%) on {base.dataset}: covariance and dummy class',
       list(ROWS), [tables.noise_column(noise)], cells, results,
       published=paper, corner='Covariance', notes=[
-          'LN: full covariance with the dummy class, the method itself.'])
+          'LN: full covariance with the dummy class, the method itself.',
+          *app.deviations(base)])
   app.show(table, f'ablation-{base.dataset}')
   return app.exit_status(results)
 

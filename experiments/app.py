@@ -36,6 +36,7 @@ from ln_tfp import training
 
 FLAGS = flags.FLAGS
 base_run = recipes.base_run
+deviations = recipes.deviations
 train = launch.train
 exit_status = launch.exit_status
 BadFlagError = recipes.BadFlagError

@@ -78,7 +78,8 @@ def main(argv):
   app.check_dataset(CLEAN)
   dataset = app.FLAGS.dataset
   methods = app.methods(grids.CALIBRATION_METHODS)
-  chosen = app.choose(app.base_run(CLEAN[dataset]), methods, ['none'])
+  base = app.base_run(CLEAN[dataset])
+  chosen = app.choose(base, methods, ['none'])
   cells = grids.seeded(chosen, app.seeds())
   results = app.train(
       grids.flat(cells), need_weights=lambda run: not measurement(run).exists())
@@ -91,6 +92,7 @@ def main(argv):
       f'NLL of three annotators on the training set of {dataset}', methods,
       [tables.Column('none', 'NLL')], cells, results,
       value=lambda result: measured[result.key], lower_is_better=True,
+      notes=app.deviations(base),
       published={
           (method, 'none'): number for (name, method), number
           in published.calibration().items() if name == dataset})

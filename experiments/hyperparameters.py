@@ -100,7 +100,7 @@ def main(argv):
       'the noisy validation set', methods,
       [tables.noise_column(noise) for noise in noises], cells, notes=[
           'Het-tau: tau; Het-tau-Sigma: [tau, R]; NAN: sigma; GCE: q; LS: t; '
-          'LN: [tau, lambda]. One seed.'])
+          'LN: [tau, lambda]. One seed.', *app.deviations(base)])
   app.show(table, f'hyperparameters-{base.dataset}')
   app.write(f'tables/hyperparameters-{base.dataset}-points.csv',
             points_csv(points, results))

@@ -38,7 +38,7 @@ def main(argv):
     columns = [tables.Column('none', 'Captions')]
   table = tables.build(
       f'Test accuracy (%) on {base.dataset} with natural label noise',
-      methods, columns, cells, results,
+      methods, columns, cells, results, notes=app.deviations(base),
       published=grids.paper_accuracy('natural_noise', base.dataset))
   app.show(table, f'natural_noise-{base.dataset}')
   return app.exit_status(results)

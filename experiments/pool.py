@@ -38,6 +38,10 @@ class Worker:
     os.set_blocking(self._process.stdout.fileno(), False)
     self._rest = b''
 
+  @property
+  def pid(self) -> int:
+    return self._process.pid
+
   def fileno(self) -> int:
     return self._process.stdout.fileno()
 
@@ -135,6 +139,10 @@ class Pool:
         elif 'status' in answer:
           worker.key = None
     return [(key, answer) for key, answer in answers if key is not None]
+
+  def pids(self) -> list[int]:
+    """The processes that there are."""
+    return [worker.pid for worker in self._workers if worker is not None]
 
   def close(self) -> None:
     """Ends all workers, in the middle of a training if need be."""

@@ -7,6 +7,7 @@ A recipe is an absl flagfile with all that does not depend on the method
 from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
+import dataclasses
 import pathlib
 import sys
 
@@ -106,13 +107,34 @@ def base_run(dataset: str | None = None) -> training.Run:
     dataset: another data set than that of the flag, with its own recipe; the
       command line overrides that one, too.
   """
-  values = FLAGS
-  if dataset not in (None, FLAGS.dataset):
-    values = flags.FlagValues()
-    _define(values)
-    values(
-        [sys.argv[0], f'--flagfile={path(dataset)}', *sys.argv[1:],
-         f'--dataset={dataset}'], known_only=True)
+  if dataset in (None, FLAGS.dataset):
+    return _to_run(FLAGS)
+  return _to_run(_parse_apart(
+      dataset, [*sys.argv[1:], f'--dataset={dataset}']))
+
+
+def deviations(run: training.Run) -> list[str]:
+  """A note for a table of runs that do not follow their recipe."""
+  recipe = _to_run(_parse_apart(run.dataset, [f'--dataset={run.dataset}']))
+  changed = [
+      f'{field.name}={getattr(run, field.name)}'
+      for field in dataclasses.fields(run)
+      if getattr(run, field.name) != getattr(recipe, field.name)]
+  if not changed:
+    return []
+  return [f'Not the recipe of {run.dataset}: {", ".join(changed)}.']
+
+
+def _parse_apart(dataset: str, arguments: list[str]) -> flags.FlagValues:
+  """A recipe with arguments, parsed without touching the program's flags."""
+  values = flags.FlagValues()
+  _define(values)
+  values([sys.argv[0], f'--flagfile={path(dataset)}', *arguments],
+         known_only=True)
+  return values
+
+
+def _to_run(values: flags.FlagValues) -> training.Run:
   with naming('model_arguments'):
     model_arguments = pairs.parse(values.model_arguments)
   with naming('options'):

@@ -32,8 +32,8 @@ def main(argv):
   table = tables.build(
       f'Test accuracy (%) on {base.dataset} with synthetic label noise',
       methods, [tables.noise_column(noise) for noise in noises], cells,
-      results, published=grids.paper_accuracy(
-          'synthetic_noise', base.dataset))
+      results, notes=app.deviations(base),
+      published=grids.paper_accuracy('synthetic_noise', base.dataset))
   app.show(table, f'synthetic_noise-{base.dataset}')
   return app.exit_status(results)
 

@@ -134,6 +134,14 @@ def test_another_data_sets_run_has_its_own_recipe(monkeypatch):
   assert recipes.base_run() == training.Run(dataset='digits_n', epochs=7)
 
 
+def test_what_deviates_from_the_recipe_is_noted():
+  recipes.parse(['program', '--dataset=mnist', '--epochs=1', '--seeds=3'])
+  assert recipes.deviations(recipes.base_run()) == [
+      'Not the recipe of mnist: epochs=1.']
+  recipes.parse(['program', '--dataset=mnist'])
+  assert not recipes.deviations(recipes.base_run())
+
+
 def test_the_digits_recipe_is_that_of_a_default_run():
   recipes.parse(['program', '--dataset=digits'])
   assert recipes.base_run() == training.Run()

@@ -1,5 +1,6 @@
 """Tests of the sweep, with real processes that train nothing."""
 
+import dataclasses
 import io
 import json
 import os
@@ -306,3 +307,31 @@ def test_weights_that_are_needed_and_gone_mean_a_new_training(tmp_path):
   assert sweep.Plan([run], tmp_path, need_weights=always).pending
   (tmp_path / f'{run.key}.npz').touch()
   assert not sweep.Plan([run], tmp_path, need_weights=always).pending
+
+
+@pytest.mark.slow
+def test_a_killed_training_goes_on_where_it_was(tmp_path):
+  """With a real worker: killed in the middle, tried again, finished."""
+  [run] = _runs('LN')
+  run = dataclasses.replace(run, epochs=60)
+  checkpoints = tmp_path / 'checkpoints' / run.key
+  pool = pool_lib.Pool(1)
+
+  def kill():
+    _wait_for(lambda: any(
+        int(file.stem[-6:]) > 3 for file in checkpoints.glob('epoch-*.ckpt')),
+              seconds=120)
+    os.kill(pool.pids()[0], signal.SIGKILL)
+
+  killer = threading.Thread(target=kill)
+  killer.start()
+  stream = io.StringIO()
+  try:
+    results = sweep.run([run], output_dir=tmp_path, pool=pool, stream=stream)
+  finally:
+    killer.join()
+    pool.close()
+  assert 'signal 9' in stream.getvalue()
+  assert len(results[run.key].history['loss']) == 60
+  assert results[run.key].metrics['test_accuracy'] > .5
+  assert not checkpoints.exists()
