@@ -288,6 +288,14 @@ def test_one_step_is_nesterov_on_the_mean_loss_plus_penalty():
         variable.numpy(), w - 1.9 * step, rtol=1e-4, atol=1e-6)
 
 
+def test_random_methods_draw_anew_at_each_step():
+  still = dict(optimizer='gd', learning_rate=1e-30, epochs=3, batch_size=None)
+  for name, number in (('CE', 1), ('NAN', 3), ('Het', 3)):
+    losses = _train(tiny.run(method=name, **still)).history['loss']
+    # Order changes the last bits of a sum.
+    assert len({round(loss, 5) for loss in losses}) == number
+
+
 def test_learning_rate_drops_where_the_option_says():
   run = tiny.run(optimizer='gd', epochs=3, options={'drop_epoch': 2})
   plain = tiny.run(optimizer='gd', epochs=3)
