@@ -70,14 +70,14 @@ def main(argv):
   del argv
   app.check_dataset(NOISES)
   base = app.base_run()
-  [noise] = app.noises([NOISES[base.dataset]])
+  noise = app.single_noise(NOISES[base.dataset])
   cells = grids.seeded(choose(base, noise), app.seeds())
   results = app.train(grids.flat(cells))
   paper = {
       (row, noise): published.ablation().get((
           base.dataset, settings['covariance'],
           settings.get('dummy_class', True)))
-      for row, settings in ROWS.items()}
+      for row, settings in ROWS.items() if noise == NOISES[base.dataset]}
   table = tables.build(
       f'Test accuracy (%) on {base.dataset}: covariance and dummy class',
       list(ROWS), [tables.noise_column(noise)], cells, results,

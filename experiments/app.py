@@ -33,6 +33,7 @@ from experiments import tuned
 from ln_tfp import data
 from ln_tfp import methods as methods_lib
 from ln_tfp import training
+from ln_tfp.training import results as results_lib
 
 FLAGS = flags.FLAGS
 base_run = recipes.base_run
@@ -101,12 +102,22 @@ def guard(function):
   program = pathlib.Path(sys.argv[0]).stem
   try:
     return function()
-  except (flags.Error, BadFlagError, data.MissingDataError) as error:
+  except (flags.Error, BadFlagError, data.MissingDataError,
+          launch.IncompleteError) as error:
     sys.exit(f'{program}: {" ".join(str(error).split())}')
   except KeyboardInterrupt:
     print(f'{program}: interrupted; the same command goes on from here.',
           file=sys.stderr)
     sys.exit(128 + signal.SIGINT)
+
+
+def single_noise(default: str) -> str:
+  """The one kind of label noise that `--noise` may name."""
+  names = noises([default])
+  if len(names) > 1:
+    raise BadFlagError(
+        f'--noise: here it must be a single one. Received: {",".join(names)}')
+  return names[0]
 
 
 def check_dataset(known: Iterable[str]) -> None:
@@ -197,6 +208,10 @@ def search(
   print('The search; its winners are trained with the other seeds then.',
         file=sys.stderr)
   results = train(grids.flat(points))
+  if results.failures:
+    raise launch.IncompleteError(
+        f'The search has no winners yet: {len(results.failures)} of its runs '
+        'failed. The same command tries them again.')
   write_winners(points, results, name)
   return grids.winners(points, results)
 
@@ -208,12 +223,19 @@ def write_winners(
   return write(f'tuned/{name}.csv', tuned.to_csv(
       points, grids.winners(points, results), results))
 
-def show(table: tables.Table, name: str) -> None:
-  """Prints a table and writes it to OUTPUT_DIR/tables/NAME.{md,tex,csv}."""
+
+def show(table: tables.Table, name: str, csv: str | None = None) -> None:
+  """Prints a table and writes it to OUTPUT_DIR/tables/NAME.{md,tex,csv}.
+
+  Args:
+    table: the table.
+    name: of its files.
+    csv: the content of the CSV file, where it is not that of the cells.
+  """
   print(render.to_text(table))
   for suffix, text in (
       ('md', render.to_markdown(table)), ('tex', render.to_latex(table)),
-      ('csv', render.to_csv(table))):
+      ('csv', csv or render.to_csv(table))):
     file = write(f'tables/{name}.{suffix}', text)
   print(f'Written to {file.with_suffix("")}.md, .tex and .csv.')
 
@@ -221,8 +243,7 @@ def show(table: tables.Table, name: str) -> None:
 def write(name: str, text: str) -> pathlib.Path:
   """Writes a file below the output directory."""
   file = pathlib.Path(FLAGS.output_dir) / name
-  file.parent.mkdir(parents=True, exist_ok=True)
-  file.write_text(text, encoding='utf-8')
+  results_lib.write_atomically(file, text.encode())
   return file
 
 

@@ -7,7 +7,7 @@
 One seed a point; the winner has the highest accuracy on the noisy validation
 set at the end of training. The paper's winners stand below ours. The winners
 are also written to OUTPUT_DIR/tuned/DATASET.csv, in the form of the files in
-experiments/tuned, and all points to OUTPUT_DIR/tables.
+experiments/tuned; the CSV file of the table has all points.
 
 Data sets: all of synthetic_noise and natural_noise (default: digits).
 Noise: sym:0.4 by default.
@@ -101,9 +101,8 @@ def main(argv):
       [tables.noise_column(noise) for noise in noises], cells, notes=[
           'Het-tau: tau; Het-tau-Sigma: [tau, R]; NAN: sigma; GCE: q; LS: t; '
           'LN: [tau, lambda]. One seed.', *app.deviations(base)])
-  app.show(table, f'hyperparameters-{base.dataset}')
-  app.write(f'tables/hyperparameters-{base.dataset}-points.csv',
-            points_csv(points, results))
+  app.show(table, f'hyperparameters-{base.dataset}',
+           csv=points_csv(points, results))
   file = app.write_winners(points, results, base.dataset)
   print(f'Winners in the form of experiments/tuned: {file}.')
   return app.exit_status(results)

@@ -41,6 +41,10 @@ flags.DEFINE_string(
     'tensorboard', None, 'Directory for TensorBoard logs, one per run.')
 
 
+class IncompleteError(RuntimeError):
+  """Runs have failed that everything else depends on."""
+
+
 def check_flags() -> None:
   """Refuses what cannot work, before anything is computed."""
   if FLAGS.jobs is not None and FLAGS.jobs < 1:
@@ -138,7 +142,12 @@ def load(dataset: str) -> data.Source:
     if FLAGS.offline:
       raise
   print(f'Fetching {dataset}.', file=sys.stderr)
-  data.prepare(dataset, FLAGS.data_dir)
+  try:
+    data.prepare(dataset, FLAGS.data_dir)
+  except Exception as error:  # of the network, TFDS, the disk, ...
+    raise data.MissingDataError(
+        f'{dataset} is missing and could not be fetched: '
+        f'{type(error).__name__}: {error}') from error
   return data.load(dataset, FLAGS.data_dir)
 
 

@@ -33,6 +33,8 @@ def naming(flag: str) -> Iterator[None]:
   """Turns errors about values into a `BadFlagError` that names the flag."""
   try:
     yield
+  except BadFlagError:  # names its flag already
+    raise
   except (TypeError, ValueError) as error:
     raise BadFlagError(f'--{flag}: {error}') from error
 

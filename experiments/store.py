@@ -44,7 +44,11 @@ class Store:
       if name not in self._archived:
         return None
       file, content = self._archived[name]
-      result = training.Result.from_json(content.decode())
+      try:
+        result = training.Result.from_json(content.decode())
+      except ValueError as error:  # DamagedResultError is one, too
+        raise training.DamagedResultError(
+            f'{file}: {name}: {error}') from error
     if result.key != key:
       raise training.DamagedResultError(
           f'{file}: {name} is the result of {result.key}.')

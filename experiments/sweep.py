@@ -174,7 +174,11 @@ class _Sweep:
   def _return_from_elsewhere(self) -> None:
     """Looks after the runs that other sweeps train."""
     for key, (since, run) in list(self._elsewhere.items()):
-      if self._plan.collect(run) or key in self._plan.results.failures:
+      if self._plan.collect(run):
+        self._bar.finished(self._plan.results[key])
+        del self._elsewhere[key]
+      elif key in self._plan.results.failures:
+        self._bar.given_up(key, self._plan.results.failures[key])
         del self._elsewhere[key]
       elif time.monotonic() - since > 2 * _POLL_SECONDS:
         # Its process may have died: the lock tells.

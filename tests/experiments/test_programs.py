@@ -237,13 +237,43 @@ def test_a_search_is_followed_by_the_other_seeds_of_its_winners(tmp_path):
   assert 'GCE,sym:0.4,q=0.1' in (tmp_path / 'tuned/digits.csv').read_text()
 
 
+def test_a_search_with_failed_points_has_no_winners(tmp_path):
+  (tmp_path / 'script.json').write_text('{"GCE": "exit"}')
+  status, output, _ = _call(
+      synthetic_noise, f'--output_dir={tmp_path}', '--search',
+      '--methods=CE,GCE', '--noise=sym:0.4')
+  assert re.match('synthetic_noise: The search has no winners yet: 5', status)
+  assert not output
+
+
+def test_data_that_cannot_be_fetched_is_one_line(tmp_path, monkeypatch):
+  def fail(*unused):
+    raise OSError('no network,\nnot today')
+
+  monkeypatch.setattr(data, 'prepare', fail)
+  status, _, errors = _call(
+      synthetic_noise, f'--output_dir={tmp_path}', '--dataset=mnist',
+      '--data_dir=/nonesuch')
+  assert status.startswith(
+      'synthetic_noise: mnist is missing and could not be fetched: OSError')
+  assert '\n' not in status
+  assert 'Fetching mnist' in errors
+
+
 def test_the_search_lists_winners_and_all_points(tmp_path):
   status, output, _ = _call(
       hyperparameters, f'--output_dir={tmp_path}', '--methods=GCE,LN')
   assert status == 0
   assert re.search(r'^LN +\[0.1, 0.1\]  50.00', output, re.M)
-  points = (tmp_path / 'tables/hyperparameters-digits-points.csv').read_text()
+  points = (tmp_path / 'tables/hyperparameters-digits.csv').read_text()
   assert len(points.splitlines()) == 1 + 5 + 12
+
+
+def test_the_ablation_takes_a_single_noise(tmp_path):
+  status, _, _ = _call(
+      ablation, f'--output_dir={tmp_path}', '--dataset=digits_n',
+      '--noise=human:worst,human:random1')
+  assert status.startswith('ablation: --noise: here it must be a single one')
 
 
 def test_the_ablation_searches_identity_without_lambda():
