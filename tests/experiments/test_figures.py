@@ -15,16 +15,15 @@ RECORD = figures.Record(
     numbers={'slope': 1.})
 
 
-@pytest.fixture(name='figure')
-def _figure():
+def _line():
   with figures.style():
     figure, axes = figures.panels(1, 1)
     axes[0, 0].plot([0, 1], [0, 1])
     return figure
 
 
-def test_a_figure_is_saved_as_png_and_pdf_with_its_record(tmp_path, figure):
-  path = figures.save(figure, tmp_path, RECORD)
+def test_a_figure_is_saved_as_png_and_pdf_with_its_record(tmp_path):
+  path = figures.save(_line(), tmp_path, RECORD)
   assert path == tmp_path / 'figures' / 'line.png'
   assert path.read_bytes().startswith(b'\x89PNG')
   assert path.with_suffix('.pdf').read_bytes().startswith(b'%PDF')
@@ -33,9 +32,9 @@ def test_a_figure_is_saved_as_png_and_pdf_with_its_record(tmp_path, figure):
       'line.json', 'line.pdf', 'line.png']
 
 
-def test_the_same_figure_gives_the_same_files(tmp_path, figure):
-  first = figures.save(figure, tmp_path / '1', RECORD)
-  second = figures.save(figure, tmp_path / '2', RECORD)
+def test_the_same_figure_gives_the_same_files(tmp_path):
+  first = figures.save(_line(), tmp_path / '1', RECORD)
+  second = figures.save(_line(), tmp_path / '2', RECORD)
   for suffix in ('.png', '.pdf', '.json'):
     assert (first.with_suffix(suffix).read_bytes()
             == second.with_suffix(suffix).read_bytes())
