@@ -22,7 +22,7 @@ def transition_matrix(matrix: np.ndarray, names: Sequence[str]) -> str:
   names = [name if len(name) <= 14 else f'{name[:13]}…' for name in names]
   margin = 24
   if labelled:
-    margin += 16 + 7 * max(map(len, names))
+    margin += 16 + 8 * max(map(len, names))
   extent = margin + cell * size
   parts = []
   for i, row in enumerate(matrix):
@@ -48,7 +48,7 @@ def transition_matrix(matrix: np.ndarray, names: Sequence[str]) -> str:
   middle = margin + cell * size / 2
   parts.append(_text(14, middle, 'true class', 'middle',
                      f'rotate(-90 14 {middle})'))
-  return _svg(extent + 40, extent, parts)
+  return _svg(extent + .7 * margin, extent, parts)  # the last slanted name
 
 
 def histogram(quality: np.ndarray, is_issue: np.ndarray) -> str:
