@@ -90,7 +90,7 @@ def run_folds(inputs, given, backbone, epochs, seed):
     model = fitting.fit(
         inputs[seen], given[seen], _NUM_CLASSES, method=methods.get('CE'),
         backbone=backbone, epochs=epochs, seed=_NUM_FOLDS * seed + fold)
-    logits = model.predict(inputs[~seen], verbose=0)
+    logits = model(inputs[~seen], training=False)
     probabilities[~seen] = tf.nn.softmax(logits).numpy()
   return probabilities, time.perf_counter() - begin
 
