@@ -207,7 +207,7 @@ def search(
   """
   print('The search; its winners are trained with the other seeds then.',
         file=sys.stderr)
-  results = train(grids.flat(points))
+  results = train(grids.flat(points), grids.serves_calibration)
   if results.failures:
     raise launch.IncompleteError(
         f'The search has no winners yet: {len(results.failures)} of its runs '

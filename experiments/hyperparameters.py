@@ -89,7 +89,7 @@ def main(argv):
   methods = app.methods(SEARCHED)
   points = {(method, noise): app.search_points(base, method, noise)
             for method in methods for noise in noises}
-  results = app.train(grids.flat(points))
+  results = app.train(grids.flat(points), grids.serves_calibration)
   winners = grids.winners(points, results)
   cells = {
       place: make_winner(
