@@ -24,6 +24,7 @@ setuptools.setup(
         'numpy>=1.26,<2.4',  # TFP's SoftmaxCentered fails from 2.4 on
         'pillow',
         'scikit-learn',
+        'scipy',
         'tensorboard',  # TensorFlow 2.21 no longer brings it
         'tensorflow-datasets>=4.9.10',
         'tensorflow-probability==0.25.*',
@@ -36,7 +37,7 @@ setuptools.setup(
         'ray': ['ray>=2.50'],
         'test': [
             'cleanlab>=2.9,<3', 'matplotlib', 'pandas', 'pytest',
-            'pytest-xdist', 'ruff', 'scipy', 'selenium',
+            'pytest-xdist', 'ruff', 'selenium',
         ],
     },
     classifiers=[

@@ -122,12 +122,10 @@ class Labels:
     valid = (labels >= 0) & (labels < self._num_classes)
     if y_true.dtype.is_floating:
       valid &= tf.equal(tf.cast(labels, y_true.dtype), y_true)
-    first = tf.argmin(tf.cast(tf.reshape(valid, [-1]), tf.int32))
-    check = tf.debugging.Assert(tf.reduce_all(valid), [
-        'Argument `y_true` must hold whole labels from 0 to '
-        f'{self._num_classes - 1}. Received:',
-        _at(tf.reshape(y_true, [-1]), first)])
-    with tf.control_dependencies([check] if check is not None else []):
+    check = _require(
+        valid, y_true, 'Argument `y_true` must hold whole labels from 0 to '
+        f'{self._num_classes - 1}. Received:')
+    with tf.control_dependencies([check]):
       return tf.identity(labels), valid
 
   def _check_soft(self, y_true):
@@ -137,14 +135,12 @@ class Labels:
     total = tf.reduce_sum(y_true, axis=-1)
     valid = tf.reduce_all(y_true >= 0, axis=-1) & (
         (tf.abs(total - 1.) < 1e-3) | tf.equal(total, 0.))
-    first = tf.argmin(tf.cast(tf.reshape(valid, [-1]), tf.int32))
-    check = tf.debugging.Assert(tf.reduce_all(valid), [
-        'Argument `y_true` must hold labels, or soft labels that are not '
-        'negative and sum to one. Received:',
-        _at(tf.reshape(y_true, [-1, y_true.shape[-1]]), first)])
-    with tf.control_dependencies([check] if check is not None else []):
-      missing = self._dims + 1 - y_true.shape[-1]
-      padding = [[0, 0]] * (y_true.shape.rank - 1) + [[0, missing]]
+    check = _require(
+        valid, y_true, 'Argument `y_true` must hold labels, or soft labels '
+        'that are not negative and sum to one. Received:')
+    missing = self._dims + 1 - y_true.shape[-1]
+    padding = [[0, 0]] * (y_true.shape.rank - 1) + [[0, missing]]
+    with tf.control_dependencies([check]):
       return tf.pad(y_true, padding), valid
 
   def classes(self):
@@ -205,6 +201,19 @@ def restore_squeezed(y_true, y_pred, num_classes):
   return y_pred
 
 
-def _at(values, index):
-  """Returns `values[index]`, or nothing if there are no values at all."""
-  return values[index:index + 1]
+def _require(valid, values, message):
+  """Returns a check that fails and shows one of the values if one is invalid.
+
+  What the failure shows is computed in its own branch, and by a gather: a slice
+  at a computed position would make XLA compile anew for every batch.
+  """
+  def fail():
+    position = tf.argmin(tf.cast(tf.reshape(valid, [-1]), tf.int32))
+    rows = tf.reshape(values, [-1, *values.shape[valid.shape.rank:]])
+    check = tf.raw_ops.Assert(
+        condition=False, data=[message, tf.gather(rows, position)],
+        summarize=10)
+    with tf.control_dependencies([] if check is None else [check]):
+      return tf.constant(False)
+
+  return tf.cond(tf.reduce_all(valid), lambda: tf.constant(True), fail)

@@ -94,9 +94,9 @@ def test_the_classifier_loads_where_ln_tfp_cannot_be_imported(tmp_path):
 def test_the_classifier_goes_through_a_saved_model(tmp_path):
   model = randomise(sequential())
   ln_tfp.to_classifier(model).export(tmp_path / 'saved', verbose=False)
-  served = tf.saved_model.load(tmp_path / 'saved').serve(inputs())
+  loaded = tf.saved_model.load(tmp_path / 'saved')
   np.testing.assert_allclose(
-      served, ln_tfp.probabilities(model(inputs())), atol=1e-6)
+      loaded.serve(inputs()), ln_tfp.probabilities(model(inputs())), atol=1e-6)
 
 
 def test_models_without_a_single_head_output_are_refused():
@@ -124,7 +124,7 @@ def test_from_classifier_keeps_the_backbone(ending):
   head = model.layers[-1]
   assert isinstance(head, ln_tfp.LogisticNormalHead)
   assert (head.num_classes, head.temperature, head.rank) == (5, .7, 2)
-  features = keras.Model(model.inputs, head.input)
+  features = keras.Model(model.input, head.input)
   np.testing.assert_allclose(
       features(inputs()), classifier.layers[0](inputs()), atol=1e-6)
   before = classifier.get_weights()

@@ -29,12 +29,12 @@ def small_data(n=70):
     dict(), dict(jit_compile=True), dict(run_eagerly=True),
     dict(steps_per_execution=2)], ids=str)
 def test_fit_learns_in_every_mode(settings):
-  x, y = small_data(640)
+  x, y = small_data(320)
   model = small_model()
-  model.compile(keras.optimizers.Adam(1e-2), loss=ln_tfp.nll,
+  model.compile(keras.optimizers.Adam(3e-2), loss=ln_tfp.nll,
                 metrics=[ln_tfp.Accuracy()], **settings)
-  model.fit(x, y, epochs=8, verbose=0)
-  assert model.evaluate(x, y, verbose=0)[1] > .85
+  model.fit(x, y, epochs=15, verbose=0)
+  assert model.evaluate(x, y, verbose=0)[1] > .8
 
 
 @pytest.mark.parametrize('form', ['flat', 'column', 'one_hot', 'float'])
@@ -50,11 +50,11 @@ def test_two_classes_without_the_dummy_class(form, as_function):
       ln_tfp.LogisticNormalHead(2, dummy_class=False)])
   function = lambda y_true, y_pred: ln_tfp.nll(y_true, y_pred, num_classes=2)
   model.compile(
-      keras.optimizers.Adam(.05),
+      keras.optimizers.Adam(.1),
       loss=function if as_function else (
           ln_tfp.NegativeLogLikelihood(num_classes=2)),
       metrics=[ln_tfp.Accuracy(num_classes=2)])
-  model.fit(x, labels, epochs=5, verbose=0)
+  model.fit(x, labels, epochs=30, verbose=0)
   assert model.evaluate(x, labels, verbose=0)[1] > .9
 
 

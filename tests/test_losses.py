@@ -120,6 +120,10 @@ def test_where_xla_drops_the_assertion_loss_and_gradient_are_nan():
   np.testing.assert_array_equal(np.isnan(gradient).all(axis=(1, 2)), bad)
 
 
+def test_an_empty_batch_has_no_loss():
+  assert ln_tfp.nll(np.zeros([0]), packed(batch=(0,))).shape == [0]
+
+
 def test_soft_labels_that_are_no_distribution_are_an_error():
   outputs = packed()
   for row in ([.5, .6, 0., 0.], [1.5, -.5, 0., 0.]):
