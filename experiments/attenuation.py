@@ -12,6 +12,7 @@ Expected: up to |r| = lambda the squared error r^2 / lambda^2, with the gradient
 variance is max(lambda^2, r^2). None of this is put in.
 """
 
+from collections.abc import Callable
 import dataclasses
 
 from absl import flags
@@ -24,7 +25,8 @@ import ln_tfp
 
 FLAGS = flags.FLAGS
 _MIN_SCALES = (.25, .5, 1., 2.)
-_STARTS = (.3, 1., 1.7)
+_LARGEST_FACTOR = 4.
+_TRIES, _ROUNDS = 65, 6  # c to within 4 / 32^6
 RESIDUALS = np.linspace(-4., 4., 321)
 
 
@@ -54,16 +56,7 @@ def optimise(residuals: np.ndarray, min_scale: float) -> Curve:
     return -distribution(c, loc).log_prob(target)
 
   loc = np.zeros_like(target[:, :1])
-  # Whatever the residual, c = 0 is a stationary point, and some searches jump
-  # right onto it: of several starts the best counts.
-  solutions = [
-      tfp.optimizer.bfgs_minimize(
-          lambda c: tfp.math.value_and_gradient(lambda c: loss(c, loc), c),
-          initial_position=np.full_like(loc, start), tolerance=1e-9)
-      for start in _STARTS]
-  which = np.argmin([each.objective_value for each in solutions], axis=0)
-  c = np.stack([each.position for each in solutions])[
-      which, np.arange(len(residuals))]
+  c = _minimise(lambda c: loss(c, loc).numpy(), len(residuals))
   best = distribution(c, loc)
   gradient = tfp.math.value_and_gradient(
       lambda loc: loss(c, loc), best.loc)[1]
@@ -71,6 +64,27 @@ def optimise(residuals: np.ndarray, min_scale: float) -> Curve:
       variance=np.exp(2. * best.log_det_scale().numpy()),
       label_term=best.label_term(target).numpy(),
       gradient=gradient.numpy()[:, 0])
+
+
+def _minimise(loss: Callable[[np.ndarray], np.ndarray], size: int):
+  """The c >= 0, `[size, 1]`, that minimise a loss, each for itself.
+
+  Whatever the residual, c = 0 is a stationary point, onto which a search by
+  gradients can jump. This one tries values in an interval, and then in the
+  part of it around the best.
+
+  Args:
+    loss: from c, `[tries, size, 1]`, to values `[tries, size]`.
+    size: the number of residuals.
+  """
+  low, high = np.zeros([size, 1]), np.full([size, 1], _LARGEST_FACTOR)
+  for _ in range(_ROUNDS):
+    tried = np.linspace(low, high, _TRIES)
+    best = np.argmin(loss(tried), axis=0)
+    each = np.arange(size)
+    low = tried[np.maximum(best - 1, 0), each]
+    high = tried[np.minimum(best + 1, _TRIES - 1), each]
+  return (low + high) / 2.
 
 
 def draw(curves: dict[float, Curve]):

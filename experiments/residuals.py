@@ -26,14 +26,12 @@ import dataclasses
 
 from absl import flags
 import numpy as np
-import tensorflow as tf
 
 from experiments import app
 from experiments import figures
 from experiments import launch
 from ln_tfp import data
 from ln_tfp import heads
-from ln_tfp import losses
 from ln_tfp import training
 
 FLAGS = flags.FLAGS
@@ -66,13 +64,12 @@ def residual_terms(
   identity, learnt = [], []
   for batch in batches.epoch(0):
     distribution = heads.to_distribution(model(batch.inputs, training=False))
-    labels = losses.Labels(
-        tf.constant(batch.labels), distribution.batch_shape,
-        distribution.event_shape[-1] - 1, splits.num_classes)
-    target = labels.smoothed(method.label_smoothing, distribution.dtype)
+    size = distribution.event_shape[-1]  # K + 1, or K without the dummy class
+    t = method.label_smoothing
+    target = np.float32((1. - t) * np.eye(size)[batch.labels] + t / size)
     # The head folds tau in: mu / tau and S / tau.
     residual = method.temperature * distribution.residual(target)
-    identity.append(tf.reduce_sum(residual**2, axis=-1))
+    identity.append(np.sum(np.square(residual), axis=-1))
     learnt.append(distribution.label_term(target))
   return {'identity': np.concatenate(identity),
           'learnt': np.concatenate(learnt), 'wrong': train.is_mislabelled}

@@ -46,7 +46,7 @@ _RESOLUTION = 150
 
 
 def literal(run: training.Run) -> training.Run:
-  """The run by the recipe that the paper prints (Appendix B)."""
+  """The run by the recipe that the paper prints (Appendix C)."""
   return dataclasses.replace(run, **_LITERAL)
 
 
@@ -86,10 +86,11 @@ def _draw_panel(ax, result, source, measured):
   shades = colors.ListedColormap(['#b2182b', '#2166ac'])
   for label, marker in ((0, 'o'), (1, '^')):
     chosen = train.given == label
+    wrong = train.is_mislabelled[chosen]
     ax.scatter(
-        *train.images[chosen].T, s=13, marker=marker, c=[shades(label)],
-        linewidths=.8, edgecolors=np.where(
-            train.is_mislabelled[chosen], 'black', 'white'))
+        *train.images[chosen].T, s=14, marker=marker, c=[shades(label)],
+        linewidths=np.where(wrong, .9, .4),
+        edgecolors=np.where(wrong, 'black', 'white'))
   accuracy = 100. * result.metrics['test_accuracy']
   name = run.dataset.replace('_', ' ')
   ax.set(title=f'{name}, {run.method}\n{accuracy:.1f} % on test', xticks=[],

@@ -9,7 +9,6 @@ from experiments import figures
 
 @pytest.mark.parametrize('min_scale', [.25, .5, 2.])
 def test_the_optimum_found_is_that_of_the_papers_derivation(min_scale):
-  # .75 with lambda .5: a search from c = 1 jumps onto c = 0.
   residuals = np.array([-4., -1.5, -.75, -.3, 0., .1, .25, .5, 1., 2., 3.])
   curve = attenuation.optimise(residuals, min_scale)
   variance = np.maximum(min_scale**2, residuals**2)
