@@ -8,12 +8,14 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 import csv
 import dataclasses
+import functools
 import json
 import os
 import pathlib
 
 from experiments import figures
 from experiments import published
+from experiments import recipes
 from experiments import store
 from experiments import tables
 from ln_tfp import training
@@ -27,27 +29,30 @@ class NotRun(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Number:
-  """Mean and standard deviation over `seeds` runs of some `epochs`."""
+  """Mean and standard deviation over `seeds` runs.
+
+  `settings` says how these were trained, see `Facts.settings`.
+  """
   mean: float
   std: float | None
   seeds: int
-  epochs: frozenset[int] = frozenset()
+  settings: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass
 class Basis:
-  """How many seeds and epochs are behind the numbers that were asked for."""
+  """What is behind the numbers that were asked for."""
   seeds: set[int] = dataclasses.field(default_factory=set)
-  epochs: set[int] = dataclasses.field(default_factory=set)
+  settings: set[str] = dataclasses.field(default_factory=set)
 
   def clear(self) -> None:
     """Forgets."""
     self.seeds.clear()
-    self.epochs.clear()
+    self.settings.clear()
 
   def text(self) -> str:
-    """Such as 'n = 5, 100 epochs'."""
-    return f'n = {_ends(self.seeds)}, {_ends(self.epochs)} epochs'
+    """Such as 'n = 5, the recipe of digits'."""
+    return f'n = {_ends(self.seeds)}, {", ".join(sorted(self.settings))}'
 
 
 def _ends(values: set[int]) -> str:
@@ -71,7 +76,7 @@ class Cells(dict[Place, Number]):
       raise NotRun(f'{place[0]} with {place[1]} was not run')
     number = super().__getitem__(place)
     self._basis.seeds.add(number.seeds)
-    self._basis.epochs |= number.epochs
+    self._basis.settings |= number.settings
     return number
 
 
@@ -117,12 +122,8 @@ class Facts:
              for line in lines}
     columns = dict.fromkeys(line['column'] for line in lines)
     calibration = kind == 'calibration'
-    title = {'synthetic_noise': 'synthetic label noise',
-             'natural_noise': 'natural label noise',
-             'ablation': 'covariance and dummy class',
-             'calibration': 'NLL under three annotators'}.get(kind, kind)
     return tables.Table(
-        title=f'{dataset}: {title}',
+        title=f'{kind} on {dataset}',
         rows=list(dict.fromkeys(line['row'] for line in lines)),
         columns=[tables.Column(key, 'NLL') if calibration
                  else tables.noise_column(key) for key in columns],
@@ -153,10 +154,10 @@ class Facts:
     """The numbers of a table."""
     name = f'{table}-{dataset}'
     if name not in self.tables:
-      raise NotRun(f'{table} on {dataset} was not run')
+      raise NotRun(f'{table} was not run')
     return Cells({
         place: Number(
-            cell.mean, cell.std, len(cell.values), self._epochs(cell.keys))
+            cell.mean, cell.std, len(cell.values), self.settings(cell.keys))
         for place, cell in self.tables[name].cells.items() if cell.values
     }, self.basis)
 
@@ -171,7 +172,7 @@ class Facts:
     if diverged:
       raise NotRun(f'{diverged[0]} diverged')
     self.basis.seeds.add(len({result.run['seed'] for result in found}))
-    self.basis.epochs |= self._epochs(record.runs)
+    self.basis.settings |= self.settings(record.runs)
     return found
 
   def numbers(self, name: str) -> dict[str, float]:
@@ -179,14 +180,24 @@ class Facts:
     self.figure(name)
     return dict(self._record(name).numbers)
 
-  def _epochs(self, keys: Iterable[str]) -> frozenset[int]:
-    return frozenset(self.results[key].run['epochs'] for key in keys
-                     if key in self.results)
+  def settings(self, keys: Iterable[str]) -> frozenset[str]:
+    """How runs were trained: by the recipe, or what was different."""
+    runs = [training.Run.from_dict(self.results[key].run) for key in keys
+            if key in self.results]
+    return frozenset(_settings(dataclasses.replace(
+        run, method='LN', hyperparameters=(), noise='none', seed=0))
+                     for run in runs)
 
   def _record(self, name):
     if name not in self.records:
-      raise NotRun(f'figure {name} was not drawn')
+      raise NotRun('the figure was not drawn')
     return self.records[name]
+
+
+@functools.cache
+def _settings(run: training.Run) -> str:
+  notes = recipes.deviations(run)
+  return notes[0].rstrip('.') if notes else f'recipe of {run.dataset}'
 
 
 class PublishedFacts:

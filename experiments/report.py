@@ -15,7 +15,9 @@ held or failed, and those on data that was not trained on are not run.
 
 import collections
 from collections.abc import Iterable
+from collections.abc import Sequence
 import csv
+import itertools
 import pathlib
 
 from absl import flags
@@ -37,6 +39,8 @@ FIGURES = ('logit_simplex', 'attenuation', 'toy_datasets',
 
 _STYLE = """
 .wrap { white-space: normal; min-width: 16rem; max-width: 34rem; }
+.wide { min-width: 26rem; }
+.narrow { min-width: 8rem; }
 .holds, .fails, .missing {
   display: inline-block; padding: 0 .5rem; border-radius: .75rem;
   font-size: .8125rem; border: 1px solid currentColor;
@@ -61,9 +65,9 @@ def build(output_dir: pathlib.Path) -> page.Page:
   report = page.Page('Logistic-Normal likelihoods: the report')
   report.style(_STYLE)
   report.lead(
-      f'{len(facts.results)} runs, {len(facts.tables)} tables and '
-      f'{len(facts.records)} figures. Every number is computed from stored '
-      'results; what was not run says so.')
+      f'Runs: {len(facts.results)}; tables: {len(facts.tables)}; figures: '
+      f'{len(facts.records)}. Every number is computed from stored results; '
+      'what was not run says so.')
   _add_claims(report, list(claims.judge(facts)))
   _add_tables(report, facts)
   _add_figures(report, facts, output_dir)
@@ -84,12 +88,32 @@ def _add_claims(report: page.Page, verdicts: list[claims.Verdict]) -> None:
   counts = collections.Counter(verdict.status for verdict in verdicts)
   report.figures({status: counts[status] for status in _CLASSES})
   report.table(
-      ('ours', 'data set', 'claim', 'numbers compared', 'basis', 'paper',
-       'in the paper'),
-      [(_badge(v.status), v.dataset, _wrap(v.claim.text), _wrap(v.detail),
-        v.basis, _badge(v.paper) if v.paper else 'no numbers', v.claim.source)
-       for v in verdicts],
-      "Claims; 'paper' is the claim on the paper's own numbers")
+      ('ours', 'data set', 'claim', 'numbers compared', 'basis',
+       "the paper's numbers", 'in the paper'),
+      [row for _, group in itertools.groupby(verdicts, lambda v: v.claim)
+       for row in _claim_rows(list(group))], 'Claims')
+
+
+def _claim_rows(verdicts: list[claims.Verdict]) -> list[tuple]:
+  """A row for each data set that was run, and one for all others."""
+  claim = verdicts[0].claim
+  missing = [v for v in verdicts if v.status == claims.NOT_RUN]
+  rows = [
+      (_badge(v.status), v.dataset, _wrap(claim.text), _wrap(v.detail),
+       _narrow(v.basis), v.paper or 'none', claim.source)
+      for v in verdicts if v not in missing]
+  if missing:
+    reasons = collections.defaultdict(list)
+    for verdict in missing:
+      reasons[verdict.detail].append(verdict.dataset)
+    why = [reason if len(reasons) == 1 else f'{", ".join(names)}: {reason}'
+           for reason, names in reasons.items()]
+    paper = [f'{v.dataset} {v.paper}' for v in missing if v.paper]
+    rows.append((
+        _badge(claims.NOT_RUN), _narrow(', '.join(v.dataset for v in missing)),
+        _wrap(claim.text), _wrap('; '.join(why)), '',
+        _narrow(', '.join(paper) or 'none'), claim.source))
+  return rows
 
 
 def _add_tables(report: page.Page, facts: evidence.Facts) -> None:
@@ -97,13 +121,16 @@ def _add_tables(report: page.Page, facts: evidence.Facts) -> None:
       "Our mean and standard deviation over n seeds; below it the paper's, "
       'and the difference. Bold: not significantly worse than the best of the '
       "column (Welch's t-test, p < 0.05)."))
-  for table in facts.tables.values():
+  for name in _in_order(TABLES, facts.tables):
+    table = facts.tables[name]
     report.subsection(table.title)
     report.table(
         (table.corner, *(f'{column.group} {column.label}'.strip()
                          for column in table.columns)),
         [(row, *(_cell(table, row, column.key) for column in table.columns))
-         for row in table.rows], table.title)
+         for row in table.rows],
+        'NLL' if table.lower_is_better else 'Test accuracy (%)')
+    report.note(f'{_settings(facts, table)}.')
     report.raw(_details('The runs behind each number', (
         f'{row}, {column.label}: {_links(table.cells[row, column.key].keys)}'
         for row in table.rows for column in table.columns)))
@@ -142,7 +169,8 @@ def _add_figures(
     report: page.Page, facts: evidence.Facts,
     output_dir: pathlib.Path) -> None:
   report.section('Figures')
-  for name, record in facts.records.items():
+  for name in _in_order(FIGURES, facts.records):
+    record = facts.records[name]
     report.subsection(record.title)
     file = output_dir / 'figures' / f'{name}.png'
     if file.exists():
@@ -160,6 +188,19 @@ def _add_figures(
     if missing:
       report.note(f'Not in this directory: {", ".join(missing)}.')
   _add_missing(report, FIGURES, facts.records)
+
+
+def _in_order(programs: Sequence[str], names: Iterable[str]) -> list[str]:
+  """Names in the order of the programs that made them, as in the paper."""
+  def place(name):
+    starts = [i for i, each in enumerate(programs) if name.startswith(each)]
+    return (*starts, len(programs)), name
+  return sorted(names, key=place)
+
+
+def _settings(facts: evidence.Facts, table: tables.Table) -> str:
+  keys = {key for cell in table.cells.values() for key in cell.keys}
+  return '; '.join(sorted(facts.settings(keys))) or claims.NOT_RUN
 
 
 def _add_missing(
@@ -211,17 +252,17 @@ def _add_runs(
 def _run_row(result: training.Result, environment: int) -> tuple:
   run = training.Run.from_dict(result.run)
   default = training.Run()
+  shown = ('dataset', 'noise', 'method', 'seed', 'epochs', 'hyperparameters')
   settings = {
       name: value for name, value in run.to_dict().items()
-      if name not in ('seed', 'epochs', 'hyperparameters')
-      and value != default.to_dict()[name]}
+      if name not in shown and value != default.to_dict()[name]}
   settings |= result.hyperparameters
   accuracy = result.metrics.get('test_accuracy')
   return (
       page.Html(f'<span id="{page.escape(result.key)}">'
                 f'{page.escape(result.key)}</span>'),
       _wrap(f'{run.dataset}, {run.noise}, {run.method}; '
-            f'{pairs.write(settings)}'),
+            f'{pairs.write(settings)}', 'wide'),
       run.seed, run.epochs, result.status,
       '–' if accuracy is None else f'{100 * accuracy:.2f}',
       f"{result.seconds['wall']:.1f}", environment)
@@ -238,8 +279,12 @@ def _badge(status: str) -> page.Html:
   return page.Html(f'<span class="{name}">{page.escape(status)}</span>')
 
 
-def _wrap(text: str) -> page.Html:
-  return page.Html(f'<div class="wrap">{page.escape(text)}</div>')
+def _wrap(text: str, width: str = '') -> page.Html:
+  return page.Html(f'<div class="wrap {width}">{page.escape(text)}</div>')
+
+
+def _narrow(text: str) -> page.Html:
+  return _wrap(text, 'narrow')
 
 
 def _links(keys: Iterable[str]) -> str:

@@ -69,7 +69,8 @@ def test_what_ran_is_judged_and_the_rest_is_not_run(directory):
   [verdict] = judged  # only LN's two asymmetric cells are all it needs
   assert 'barely affected' in verdict.claim.text
   assert verdict.dataset == 'digits'
-  assert verdict.basis == 'n = 1, 2 epochs'
+  assert verdict.basis == (
+      'n = 1, Not the recipe of digits: epochs=2')
 
 
 def test_a_figure_whose_runs_are_gone_supports_no_claim(directory):
