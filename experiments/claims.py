@@ -88,7 +88,8 @@ _ALL_BUT_GCE = (
 
 CLAIMS = (
     Claim(
-        'CE fits nearly all noisy labels; LN does not, and generalises better.',
+        'CE fits nearly all noisy labels (more than 90 %); LN does not, and '
+        'generalises better.',
         '5.3, figure 3', ('two_moons', 'circles'), on_figures.toy_boundary),
     Claim(
         'Among Forward and the Het methods, LN degrades least under all noise '

@@ -11,13 +11,14 @@ Outcome = tuple[bool, str]
 
 
 def toy_boundary(facts: evidence.Facts, dataset: str) -> Outcome:
-  """CE fits more of the noisy labels and LN more of the test points."""
+  """CE fits over 90 % of the noisy labels, LN fewer; LN tests better."""
   runs = {result.run['method']: result.metrics
           for result in facts.figure('toy_datasets')
           if result.run['dataset'] == dataset}
   fits = {name: 100. * m['train_accuracy_given'] for name, m in runs.items()}
   test = {name: 100. * m['test_accuracy'] for name, m in runs.items()}
-  return fits['CE'] > fits['LN'] and test['CE'] < test['LN'], (
+  holds = fits['LN'] <= 90. < fits['CE'] and test['CE'] < test['LN']
+  return holds, (
       f"fitted labels: CE {fits['CE']:.1f}, LN {fits['LN']:.1f}; test: "
       f"CE {test['CE']:.1f}, LN {test['LN']:.1f}")
 

@@ -51,7 +51,6 @@ _STYLE = {
     'lines.linewidth': 1.4,
     'pdf.fonttype': 42,  # text stays text
     'savefig.dpi': 150,
-    'svg.hashsalt': 'ln_tfp',
     'xtick.labelsize': 8,
     'ytick.labelsize': 8,
 }

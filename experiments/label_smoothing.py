@@ -5,8 +5,8 @@
 
 Test accuracy at the end of training against the label smoothing t of the
 target, a line for each lambda (lambda^2 = 0.1, 0.25 and 1, as the paper has
-it), under 40 % symmetric noise; tau is the tuned one. With several --seeds the
-mean with its standard deviation.
+it), under symmetric noise of 40 percent; tau is the tuned one. With several
+--seeds the mean with its standard deviation.
 
 Data sets: digits (default), mnist, fashion_mnist, cifar10, cifar100. The
 paper's figure is of cifar10.
@@ -22,6 +22,7 @@ from absl import flags
 
 from experiments import app
 from experiments import figures
+from experiments import recipes
 from experiments import synthetic_noise
 from ln_tfp import training
 
@@ -56,8 +57,9 @@ def main(argv):
   app.check_dataset(synthetic_noise.DATASETS)
   noise = figures.single('noise', app.noises(['sym:0.4']))
   base = app.tuned_run(app.base_run(), 'LN', noise)
-  runs = cells(base, figures.numbers('smoothings', FLAGS.smoothings),
-               figures.numbers('min_scales', FLAGS.min_scales), app.seeds())
+  with recipes.naming('smoothings'):
+    runs = cells(base, figures.numbers('smoothings', FLAGS.smoothings),
+                 figures.numbers('min_scales', FLAGS.min_scales), app.seeds())
   results = app.train(figures.flat(runs))
   figures.publish(
       lambda: figures.draw_accuracy(runs, results, 'label smoothing $t$'),

@@ -6,12 +6,12 @@
 Histograms of the label-dependent term of the loss, r^T Sigma_eval^-1 r, over
 the training examples at the end of training, apart for right and wrong labels:
 
-- figure 6, asymmetric noise of 20 %: trained and measured with Sigma = I;
+- figure 6, asymmetric noise of 20 percent: trained and measured with Sigma = I;
   trained with Sigma_theta and measured with I; both Sigma_theta;
-- appendix, the same three in rows, for symmetric noise of 20 % and the human
-  labels aggregate, random 2 and worst;
-- figure 7, symmetric noise of 40 %: one network, with and without Sigma_theta,
-  on a log axis.
+- appendix, the same three in rows, for symmetric noise of 20 percent and the
+  human labels aggregate, random 2 and worst;
+- figure 7, symmetric noise of 40 percent: one network, with and without
+  Sigma_theta, on a log axis.
 
 Data sets: digits (default, with digits_n), cifar10 (with cifar10n), and mnist,
 fashion_mnist for the log axis alone, which in the paper is of mnist.

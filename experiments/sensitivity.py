@@ -4,8 +4,8 @@
     python -m experiments.sensitivity --dataset=cifar10 --seeds=5
 
 Test accuracy at the end of training against the temperature tau, a line for
-each lambda, under 40 % symmetric noise; with several --seeds the mean with its
-standard deviation.
+each lambda, under symmetric noise of 40 percent; with several --seeds the mean
+with its standard deviation.
 
 Data sets: digits (default), mnist, fashion_mnist, cifar10, cifar100. The
 paper's figure is of cifar10.

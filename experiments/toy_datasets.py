@@ -3,9 +3,9 @@
     python -m experiments.toy_datasets
     python -m experiments.toy_datasets --literal
 
-Four networks on 200 points each (a tenth of them to validate) of which 20 % are
-mislabelled; the colour is the probability of the class of the blue triangles,
-points with a black edge are mislabelled.
+Four networks on 200 points each (a tenth of them to validate), with 20 percent
+of the labels flipped; the colour is the probability of the class of the blue
+triangles, points with a black edge are mislabelled.
 
 The paper gives neither the sizes nor the noise. Here: feature noise 0.2, two
 layers of 256 units, Adam at 1e-3, full batch, 2000 epochs, LN with tau = 1 and

@@ -1,5 +1,7 @@
 """Tests of the claims, with the paper's own numbers as the known case."""
 
+import types
+
 import pytest
 
 from experiments import claims
@@ -105,3 +107,110 @@ class _Empty(evidence.PublishedFacts):
 
   def cells(self, table, dataset):
     raise evidence.NotRun('nothing')
+
+
+class _Figures:
+  """Facts with results of figures alone."""
+
+  def __init__(self, *results, numbers=None):
+    self._results = results
+    self._numbers = numbers
+
+  def figure(self, name):
+    del name
+    return list(self._results)
+
+  def numbers(self, name):
+    del name
+    return self._numbers
+
+
+def _result(method='LN', noise='sym:0.4', dataset='digits', history=(), *,
+            test=.5, given=.5, wrong=.5, right=.5, **hyperparameters):
+  return types.SimpleNamespace(
+      run={'method': method, 'noise': noise, 'dataset': dataset},
+      hyperparameters=hyperparameters,
+      history={'validation_accuracy_clean': list(history)},
+      metrics={'test_accuracy': test, 'train_accuracy_given': given,
+               'train_accuracy_mislabelled_given': wrong,
+               'train_accuracy_clean_part': right})
+
+
+@pytest.mark.parametrize('test, given, expected', [
+    (.9, .8, 'holds'), (.7, .8, 'fails'), (.9, .95, 'fails')])
+def test_on_toy_data_ln_must_fit_less_and_generalise_better(
+    test, given, expected):
+  facts = _Figures(
+      _result('CE', dataset='circles', test=.8, given=.97),
+      _result('LN', dataset='circles', test=test, given=given))
+  assert _status('CE fits nearly all', 'circles', facts) == expected
+
+
+@pytest.mark.parametrize('wrong, history, expected', [
+    (.1, [.5, .9, .9], 'holds'), (.9, [.5, .9, .9], 'fails'),
+    (.1, [.9, .9, .5], 'fails')])
+def test_ln_must_fit_fewer_wrong_labels_and_fall_less(
+    wrong, history, expected):
+  facts = _Figures(
+      _result('Het-tau-Sigma', wrong=.8, history=[.5, .9, .7]),
+      _result('LN', wrong=wrong, history=history))
+  assert _status('LN fits fewer wrong labels', 'digits', facts) == expected
+
+
+def test_a_figure_without_one_of_its_methods_decides_nothing():
+  facts = _Figures(_result('LN', history=[.5]))
+  assert _status('LN fits fewer wrong labels', 'digits', facts) == 'not run'
+
+
+@pytest.mark.parametrize('test, wrong, expected', [
+    (.4, .9, 'holds'), (.9, .9, 'fails'), (.4, .1, 'fails')])
+def test_a_small_tau_must_cost_accuracy_and_fit_wrong_labels(
+    test, wrong, expected):
+  facts = _Figures(
+      _result(temperature=.1, min_scale=.5, test=test, wrong=wrong),
+      _result(temperature=1., min_scale=.5, test=.8, wrong=.2))
+  assert _status('A small tau', 'digits', facts) == expected
+
+
+@pytest.mark.parametrize('right, expected', [(.6, 'holds'), (.99, 'fails')])
+def test_slow_convergence_is_judged_at_the_largest_tau(right, expected):
+  facts = _Figures(
+      _result(temperature=.1, min_scale=.3, right=1.),
+      _result(temperature=2., min_scale=.3, right=right),
+      _result(temperature=2., min_scale=1., right=.9))
+  assert _status('converges slowly', 'digits', facts) == expected
+
+
+def test_label_smoothing_is_judged_for_small_lambda_and_for_one_apart():
+  facts = _Figures(
+      _result(label_smoothing=.01, min_scale=.5, test=.80),
+      _result(label_smoothing=.5, min_scale=.5, test=.82),
+      _result(label_smoothing=.01, min_scale=1., test=.80),
+      _result(label_smoothing=.5, min_scale=1., test=.60))
+  assert _status('matters little', 'digits', facts) == 'holds'
+  assert _status('more label smoothing', 'digits', facts) == 'holds'
+  facts = _Figures(
+      _result(label_smoothing=.01, min_scale=.5, test=.80),
+      _result(label_smoothing=.5, min_scale=.5, test=.84))
+  assert _status('matters little', 'digits', facts) == 'fails'
+  assert _status('more label smoothing', 'digits', facts) == 'not run'
+
+
+@pytest.mark.parametrize('wrong, expected', [(.1, 'holds'), (.9, 'fails')])
+def test_a_learnt_covariance_must_fit_fewer_wrong_labels(wrong, expected):
+  facts = _Figures(
+      _result(covariance='identity', wrong=.5),
+      _result(covariance='full', wrong=wrong))
+  assert _status('Where the covariance', 'digits', facts) == expected
+
+
+@pytest.mark.parametrize('right, wrong, expected', [
+    (2., 5., 'holds'), (.5, 5., 'fails'), (2., 50., 'fails')])
+def test_the_covariance_must_raise_right_and_lower_wrong_labels(
+    right, wrong, expected):
+  facts = _Figures(numbers={
+      'median, Sigma_eval = I, right labels': 1.,
+      'median, Sigma_eval = I, wrong labels': 10.,
+      'median, Sigma_eval = Sigma_theta, right labels': right,
+      'median, Sigma_eval = Sigma_theta, wrong labels': wrong})
+  assert _status('covariance raises', 'digits', facts) == expected
