@@ -94,8 +94,10 @@ class LogisticNormalHead(keras.layers.Layer):
     self.loc = self._dense(self.dims, self.kernel_initializer, 'loc')
     outputs = {'identity': 0, 'isotropic': 1, 'diagonal': self.dims,
                'full': self.dims * rank}[covariance]
-    self.scale = self._dense(
-        outputs, _another(self.kernel_initializer), 'scale') if outputs else None
+    self.scale = None
+    if outputs:
+      self.scale = self._dense(
+          outputs, _another(self.kernel_initializer), 'scale')
 
   def _dense(self, units, initializer, name):
     return keras.layers.Dense(

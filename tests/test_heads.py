@@ -177,6 +177,7 @@ def test_probabilities_are_softmaxes_of_the_scaled_mean():
 
 
 def test_what_is_not_packed_is_refused():
-  for wrong in (tf.zeros([3]), tf.zeros([3, 1, 4]), tf.zeros([3, 3, 4], 'int32')):
+  for wrong in (
+      tf.zeros([3]), tf.zeros([3, 1, 4]), tf.zeros([3, 3, 4], 'int32')):
     with pytest.raises(ValueError, match='Argument `y_pred`'):
       ln_tfp.probabilities(wrong)

@@ -99,7 +99,7 @@ def test_a_compiled_model_continues_in_a_fresh_process(tmp_path):
   model.fit(x, y, verbose=0)
   model.save(tmp_path / 'model.keras')
   np.savez(tmp_path / 'data.npz', x=x, y=y)
-  script = textwrap.dedent('''
+  script = textwrap.dedent("""
       import keras, numpy as np
       import ln_tfp
       data = np.load('data.npz')
@@ -107,7 +107,7 @@ def test_a_compiled_model_continues_in_a_fresh_process(tmp_path):
       np.save('out.npy', model.predict(data['x'], verbose=0))
       model.fit(data['x'], data['y'], verbose=0)
       assert isinstance(model.layers[-1], ln_tfp.LogisticNormalHead)
-      ''')
+      """)
   subprocess.run([sys.executable, '-c', script], cwd=tmp_path, check=True,
                  capture_output=True)
   np.testing.assert_array_equal(
@@ -115,7 +115,7 @@ def test_a_compiled_model_continues_in_a_fresh_process(tmp_path):
 
 
 def test_two_replicas_train_like_one(tmp_path):
-  script = textwrap.dedent('''
+  script = textwrap.dedent("""
       import sys
       import keras, numpy as np, tensorflow as tf
       import ln_tfp
@@ -140,7 +140,7 @@ def test_two_replicas_train_like_one(tmp_path):
         weights.append(model.get_weights())
       for one, two in zip(*weights):
         np.testing.assert_allclose(one, two, atol=1e-5)
-      ''')
+      """)
   subprocess.run([sys.executable, '-W', 'ignore', '-c', script], cwd=tmp_path,
                  check=True, capture_output=True)
 

@@ -10,7 +10,7 @@ import textwrap
 def test_xla_compiles_every_loss_once_whatever_the_labels(tmp_path):
   # A loss that needs a value of its inputs while it is compiled is compiled
   # anew for every batch. XLA writes a file for every compilation.
-  script = textwrap.dedent('''
+  script = textwrap.dedent("""
       import numpy as np
       import tensorflow as tf
       import ln_tfp
@@ -39,7 +39,7 @@ def test_xla_compiles_every_loss_once_whatever_the_labels(tmp_path):
                tf.constant(rng.integers(0, 99, 8)),
                tf.constant(step, tf.int64))
       print(len(methods.NAMES))
-      ''')
+      """)
   flags = f'--xla_dump_to={tmp_path} --xla_dump_hlo_as_text'
   process = subprocess.run(
       [sys.executable, '-c', script], check=True, capture_output=True,
