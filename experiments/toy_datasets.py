@@ -11,9 +11,11 @@ The paper gives neither the sizes nor the noise. Here: feature noise 0.2, two
 layers of 256 units, Adam at 1e-3, full batch, 2000 epochs, LN with tau = 1 and
 lambda = 0.5. `--literal` is the recipe that the paper prints: two layers of
 2000 units, gradient descent at 1e-4. It does not show what the paper's figure
-shows: within 2000 steps the networks hardly move.
+shows: on two moons the loss of CE moves from 0.693 to 0.681 in 2000 steps (67
+percent of the labels fitted, 83 percent on test), and LN, from 54 to -7.4, still
+predicts one class everywhere (50 percent on test).
 
-Time: a minute or two on two cores; --literal about twenty minutes.
+Time: a minute or two on two cores; --literal half an hour.
 Expected: CE fits nearly all labels, wrong ones included, with islands around
 them; LN has a smooth boundary, leaves most wrong labels unfitted and is more
 accurate on test points by several percent.
@@ -35,7 +37,7 @@ FLAGS = flags.FLAGS
 flags.DEFINE_bool(
     'literal', False,
     "The paper's printed recipe: two layers of 2000 units, gradient descent at "
-    '1e-4. Hardly moves the networks.')
+    '1e-4. Too slow to show anything.')
 
 DATASETS = ('two_moons', 'circles')
 METHODS = (methods.get('CE'),
