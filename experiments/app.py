@@ -31,9 +31,9 @@ from experiments import render
 from experiments import tables
 from experiments import tuned
 from ln_tfp import data
+from ln_tfp import files
 from ln_tfp import methods as methods_lib
 from ln_tfp import training
-from ln_tfp.training import results as results_lib
 
 FLAGS = flags.FLAGS
 base_run = recipes.base_run
@@ -243,7 +243,7 @@ def show(table: tables.Table, name: str, csv: str | None = None) -> None:
 def write(name: str, text: str) -> pathlib.Path:
   """Writes a file below the output directory."""
   file = pathlib.Path(FLAGS.output_dir) / name
-  results_lib.write_atomically(file, text.encode())
+  files.write_atomically(file, text.encode())
   return file
 
 

@@ -25,7 +25,7 @@ from matplotlib import figure as mpl_figure
 import numpy as np
 
 from experiments import recipes
-from ln_tfp import page
+from ln_tfp import files
 from ln_tfp import training
 
 # Of the two figures with a line for each lambda.
@@ -111,10 +111,10 @@ def save(
   for suffix, metadata in _METADATA.items():
     content = io.BytesIO()
     figure.savefig(content, format=suffix, metadata=metadata)
-    page.write_atomically(
+    files.write_atomically(
         directory / f'{record.name}.{suffix}', content.getvalue())
   document = json.dumps(dataclasses.asdict(record), indent=1) + '\n'
-  page.write_atomically(
+  files.write_atomically(
       directory / f'{record.name}.json', document.encode())
   return directory / f'{record.name}.png'
 
@@ -162,7 +162,7 @@ def measured(
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)
     file.parent.mkdir(parents=True, exist_ok=True)
-    page.write_atomically(file, content.getvalue())
+    files.write_atomically(file, content.getvalue())
   with np.load(file) as arrays:
     return dict(arrays)
 

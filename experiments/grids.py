@@ -17,7 +17,7 @@ CALIBRATION_METHODS = ('Het-tau-Sigma', 'CE', 'GCE', 'NAN', 'LN')
 
 
 def points(run: training.Run, method: str) -> Iterator[methods_lib.Method]:
-  """The points of the search for a method (Appendix B)."""
+  """The points of the search for a method (Appendix C)."""
   yield from type(methods_lib.get(method)).grid(run.dataset)
 
 

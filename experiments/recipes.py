@@ -1,7 +1,7 @@
 """Recipes: `--dataset` loads `flags/DATASET.cfg`, the command line overrides.
 
 A recipe is an absl flagfile with all that does not depend on the method
-(Appendix B of the paper); `base_run` turns it into a `training.Run`.
+(Appendix C of the paper); `base_run` turns it into a `training.Run`.
 """
 
 from collections.abc import Iterator

@@ -11,6 +11,7 @@ import os
 import pathlib
 import zipfile
 
+from ln_tfp import files
 from ln_tfp import training
 from ln_tfp.training import results as results_lib
 
@@ -91,7 +92,7 @@ def pack(
       archive.writestr(
           zipfile.ZipInfo(f'{result.key}.json'), result.to_json(),
           compress_type=zipfile.ZIP_DEFLATED, compresslevel=9)
-  results_lib.write_atomically(pathlib.Path(file), content.getvalue())
+  files.write_atomically(file, content.getvalue())
 
 
 def read(file: str | os.PathLike) -> dict[str, training.Result]:

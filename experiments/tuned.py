@@ -1,7 +1,7 @@
-"""Tuned hyperparameters: the paper's, and ours where the paper has none.
+"""Tuned hyperparameters: the paper's, and others where the paper has none.
 
-Ours are winners of the same search (`python -m experiments.hyperparameters`),
-in files of the same form, `experiments/tuned/*.csv`.
+The others are in files of the same form, `experiments/tuned/*.csv`, as
+`python -m experiments.hyperparameters` writes the winners of its search.
 """
 
 from collections.abc import Mapping

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import html
 import json
 import os
-import pathlib
 import re
-import tempfile
 from typing import Any
+
+from ln_tfp import files
 
 
 class Html(str):
@@ -157,7 +157,7 @@ class Page:
 
   def save(self, path: str | os.PathLike) -> None:
     """Writes the page: all of it or, if anything goes wrong, nothing."""
-    write_atomically(path, self.html().encode())
+    files.write_atomically(path, self.html().encode())
 
   def _heading(self, tag, heading, text):
     self.raw(f'<{tag}>{escape(heading)}</{tag}>')
@@ -177,22 +177,6 @@ def escape(value: Any) -> str:
 def data_uri(png: bytes) -> str:
   """Returns a PNG file as the source of an image."""
   return f'data:image/png;base64,{base64.b64encode(png).decode()}'
-
-
-def write_atomically(path: str | os.PathLike, content: bytes) -> None:
-  """Writes a file such that no reader ever sees a part of it."""
-  path = pathlib.Path(path)
-  descriptor, temporary = tempfile.mkstemp(
-      dir=path.parent, prefix=f'.{path.name}.')
-  try:
-    with os.fdopen(descriptor, 'wb') as file:
-      file.write(content)
-    # mkstemp lets nobody else read; a page is for others, too.
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, path)
-  except BaseException:
-    os.unlink(temporary)
-    raise
 
 
 def _cell(tag, value):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ln_tfp import page as page_lib
+from ln_tfp import files
 from ln_tfp.audit import audit_page
 
 _COLUMNS = ('quality', 'is_issue', 'given', 'suggested', 'log_likelihood_ratio',
@@ -103,7 +103,7 @@ class LabelReport:
     writer = csv.writer(file, lineterminator='\n')
     writer.writerow(columns)
     writer.writerows(zip(*(values.tolist() for values in columns.values())))
-    page_lib.write_atomically(path, file.getvalue().encode())
+    files.write_atomically(path, file.getvalue().encode())
 
   def to_pandas(self):
     """Returns a pandas data frame with a row for each example."""

@@ -61,7 +61,7 @@ class Method(abc.ABC):
   @classmethod
   @abc.abstractmethod
   def grid(cls, dataset: str) -> Iterator['Method']:
-    """Yields the points of the paper's hyperparameter search (Appendix B)."""
+    """Yields the points of the paper's hyperparameter search (Appendix C)."""
 
   def hyperparameters(self) -> dict[str, Any]:
     """Returns the fields by name, for JSON."""

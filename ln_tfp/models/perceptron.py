@@ -9,7 +9,7 @@ def mlp(input_shape: tuple[int, ...],
         widths: Sequence[int] = (256, 256)) -> keras.Model:
   """Fully connected ReLU layers on the flattened input.
 
-  The paper's toy experiments use `widths=(2000, 2000)` (Appendix B).
+  The paper's toy experiments use `widths=(2000, 2000)` (Appendix C).
   """
   if not widths or any(width < 1 for width in widths):
     raise ValueError(

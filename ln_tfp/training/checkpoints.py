@@ -18,7 +18,7 @@ import zipfile
 
 import numpy as np
 
-from ln_tfp.training import results
+from ln_tfp import files
 
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _KEPT = 2
@@ -81,7 +81,7 @@ class Checkpoints:
   def save(self, epoch: int, state: State) -> None:
     """Writes a checkpoint and removes all but the last two."""
     file = self._directory / f'epoch-{epoch:06d}.ckpt'
-    results.write_atomically(file, state.to_bytes())
+    files.write_atomically(file, state.to_bytes())
     for old in self._files()[:-_KEPT]:
       old.unlink(missing_ok=True)
 

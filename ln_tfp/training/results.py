@@ -5,8 +5,9 @@ import hashlib
 import json
 import os
 import pathlib
-import tempfile
 from typing import Any
+
+from ln_tfp import files
 
 
 class DamagedResultError(ValueError):
@@ -103,24 +104,8 @@ def read(file: str | os.PathLike) -> Result:
 def write(result: Result, output_dir: str | os.PathLike) -> pathlib.Path:
   """Writes a result atomically, beside other results."""
   file = path(output_dir, result.key)
-  write_atomically(file, result.to_json().encode())
+  files.write_atomically(file, result.to_json().encode())
   return file
-
-
-def write_atomically(file: pathlib.Path, content: bytes) -> None:
-  """Writes a file so that it is never seen half written, even by a crash."""
-  file.parent.mkdir(parents=True, exist_ok=True)
-  descriptor, temporary = tempfile.mkstemp(
-      prefix=f'.{file.name}.', suffix='.tmp', dir=file.parent)
-  try:
-    with os.fdopen(descriptor, 'wb') as stream:
-      stream.write(content)
-      stream.flush()
-      os.fsync(stream.fileno())
-    os.replace(temporary, file)
-  except BaseException:
-    pathlib.Path(temporary).unlink(missing_ok=True)
-    raise
 
 
 def sha256(content: bytes) -> str:

@@ -7,6 +7,7 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
+from ln_tfp import files
 from ln_tfp.training import checkpoints
 from ln_tfp.training import results
 from ln_tfp.training import strategies
@@ -74,7 +75,7 @@ class Store:
       result = dataclasses.replace(result, weights={
           'file': name, 'sha256': results.sha256(content)})
       if self._directory is not None:
-        results.write_atomically(self._directory / name, content)
+        files.write_atomically(self._directory / name, content)
     if self._directory is not None:
       results.write(result, self._directory)
       self._checkpoints.remove()
