@@ -45,7 +45,7 @@ def nested(**arguments):
 def randomise(model):
   """Moves all weights, batch statistics included, off their first values."""
   rng = np.random.default_rng(1)
-  model.set_weights([w + rng.uniform(.1, .3, size=w.shape)
+  model.set_weights([w + rng.uniform(0., .05, size=w.shape)
                      for w in model.get_weights()])
   return model
 
