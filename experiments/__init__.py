@@ -4,3 +4,5 @@
 
 See docs/experiments.md.
 """
+
+import ln_tfp  # before TensorFlow, which it starts without noise

@@ -22,6 +22,7 @@ import sys
 
 from absl import app
 from absl import flags
+import tensorflow as tf
 
 from experiments import grids
 from experiments import launch
@@ -30,6 +31,7 @@ from experiments import recipes
 from experiments import render
 from experiments import tables
 from experiments import tuned
+from ln_tfp import console
 from ln_tfp import data
 from ln_tfp import files
 from ln_tfp import methods as methods_lib
@@ -81,6 +83,8 @@ def start(main: Callable[[Sequence[str]], int | None], **defaults) -> None:
     for flag in FLAGS.flags_by_module_dict().get(module, ()):
       FLAGS.register_key_flag_for_module(sys.argv[0], flag)
   signal.signal(signal.SIGTERM, _interrupt)
+  with console.quiet_startup():
+    tf.config.list_physical_devices()  # the first look for GPUs may complain
   app.run(lambda argv: guard(lambda: check_and_call(main, argv)),
           flags_parser=lambda argv: guard(lambda: recipes.parse(argv)))
 

@@ -12,7 +12,6 @@ from experiments import estimates as estimates_lib
 from experiments import pairs
 from experiments import recipes
 from experiments import sweep
-from ln_tfp import console
 from ln_tfp import data
 from ln_tfp import training
 
@@ -153,8 +152,7 @@ def load(dataset: str) -> data.Source:
 
 def _gpus() -> list[str]:
   """The GPUs that this process may use, by their CUDA names."""
-  with console.quiet_startup():
-    count = len(tf.config.list_physical_devices('GPU'))
+  count = len(tf.config.list_physical_devices('GPU'))
   visible = os.environ.get('CUDA_VISIBLE_DEVICES')
   if visible:
     return visible.split(',')[:count]

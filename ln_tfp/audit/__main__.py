@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 import numpy as np
+import tensorflow as tf
 
 import ln_tfp
 from ln_tfp import console
@@ -88,8 +89,8 @@ def _audit(arguments):
   backbone, _ = fitting.choose_backbone(shape)
   print(f'{len(inputs):,} examples of shape {"x".join(map(str, shape))}, '
         f'{len(dataset.class_names)} classes; network: {backbone}')
-  with console.quiet_startup():  # TensorFlow looks for GPUs.
-    ln_tfp.LogisticNormalHead(2)(np.zeros((1, 1)))
+  with console.quiet_startup():
+    tf.config.list_physical_devices()  # the first look for GPUs may complain
   model = fitting.fit(
       inputs, dataset.labels, len(dataset.class_names),
       epochs=arguments.epochs, seed=arguments.seed, progress=sys.stderr)

@@ -115,6 +115,17 @@ def test_the_shell_sees_one_line_and_a_status():
   assert not done.stdout
 
 
+@pytest.mark.slow
+def test_the_terminal_shows_nothing_but_the_sweep_and_the_table(tmp_path):
+  done = subprocess.run(
+      [sys.executable, '-m', 'experiments.synthetic_noise', '--methods=CE,LN',
+       '--noise=sym:0.4', '--epochs=1', f'--output_dir={tmp_path}'],
+      cwd=_ROOT, capture_output=True, text=True, check=True)
+  lines = done.stderr.splitlines()
+  assert all(' runs' in line for line in lines), lines
+  assert done.stdout.startswith('Test accuracy')
+
+
 def test_the_recipe_is_loaded_and_the_command_line_overrides_it():
   recipes.parse(['program', '--dataset=cifar10', '--epochs=2'])
   assert recipes.base_run() == training.Run(
