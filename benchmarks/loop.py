@@ -11,7 +11,7 @@ Two comparisons, each with its contestants taking turns in one process:
 - MLP 64-256-256 on digits, batch 64, CE and Adam: epochs of the loop against
   `model.fit` on the same data. Expected: `fit` takes at least 3 times as long.
 
-Takes about two minutes on two idle cores.
+Takes about three minutes on two idle cores.
 """
 
 from collections.abc import Callable
@@ -27,8 +27,8 @@ from ln_tfp import training
 from ln_tfp.training import loop as loop_lib
 from ln_tfp.training import strategies
 
-_ROUNDS = 9
-_LENET_STEPS = 10
+_ROUNDS = 15
+_LENET_STEPS = 30
 _DIGITS_EPOCHS = 10
 
 Contestant = Callable[[], int]  # runs for a while, returns its steps
