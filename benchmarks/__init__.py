@@ -1,7 +1,6 @@
 """Ratios, measured side by side in one run.
 
-    python -m benchmarks.data
-    python -m benchmarks.loop
+    python -m benchmarks            # all but the audit, one table
     python -m benchmarks.audit
 """
 

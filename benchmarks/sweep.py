@@ -1,0 +1,69 @@
+"""The pool of a sweep beside the same runs one after the other.
+
+The digits table (nine methods, seven kinds of noise, one seed) through the pool
+with one worker a core, and through `training.train` in one process, which has
+all cores to itself. Both start from nothing, TensorFlow's import included.
+Takes about ten minutes on two idle cores.
+"""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+from benchmarks import timing
+from experiments import sweep
+from experiments import tuned
+from ln_tfp import methods
+from ln_tfp import training
+
+_NOISES = ('none', 'sym:0.2', 'sym:0.4', 'sym:0.6', 'asym:0.2', 'asym:0.3',
+           'asym:0.4')
+
+
+def make_runs() -> list[training.Run]:
+  """The runs of the table."""
+  runs = []
+  for noise in _NOISES:
+    for name in methods.NAMES:
+      method = tuned.method(name, 'digits', noise)
+      runs.append(training.Run(
+          method=name, noise=noise,
+          hyperparameters=method.hyperparameters()))
+  return runs
+
+
+def train_in_turn(output_dir: str) -> None:
+  """Trains all runs in this process."""
+  for run in make_runs():
+    training.train(run, output_dir=output_dir, progress=io.StringIO())
+
+
+def measure() -> list[timing.Row]:
+  """All rows."""
+  cores = len(os.sched_getaffinity(0))
+  with tempfile.TemporaryDirectory() as pooled, (
+      tempfile.TemporaryDirectory()) as serial:
+    begin = time.perf_counter()
+    results = sweep.run(make_runs(), output_dir=pooled, stream=io.StringIO())
+    together = time.perf_counter() - begin
+    begin = time.perf_counter()
+    subprocess.run(
+        [sys.executable, '-c',
+         f'from {__name__} import *; train_in_turn({serial!r})'],
+        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    alone = time.perf_counter() - begin
+    in_turn = sum(
+        training.read_result(os.path.join(serial, f'{key}.json')).seconds[
+            'wall'] for key in results)
+  busy = sum(result.seconds['wall'] for result in results.values())
+  detail = json.dumps({
+      'pool': round(together), 'in turn': round(alone),
+      'training in the pool': round(busy),
+      'training in turn': round(in_turn)})[1:-1].replace('"', '')
+  return [timing.Row(
+      f'in turn / pool, digits table, {len(results)} runs, {cores} cores',
+      alone / together, goal='>= 1.7', detail=f'seconds: {detail}')]
