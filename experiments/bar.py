@@ -1,6 +1,7 @@
 """How far a sweep is, for a person."""
 
 from collections.abc import Iterable
+import re
 import shutil
 import time
 from typing import TextIO
@@ -33,7 +34,7 @@ class Bar:
     self._estimates = estimates
     self._slots = slots
     self._notes = {}
-    self._started = {}
+    self._progress = {}  # key -> (time, epoch) of the first and the last note
     self._shown = ''
     self._next = 0.
 
@@ -47,13 +48,17 @@ class Bar:
 
   def note(self, key: str, text: str) -> None:
     """What a run says of itself, such as its epoch."""
-    self._started.setdefault(key, time.monotonic())
     self._notes[key] = text
+    found = re.search(r'epoch (\d+)/', text)
+    if found:
+      now = time.monotonic(), int(found[1])
+      first, _ = self._progress.get(key, (now, now))
+      self._progress[key] = first, now
 
   def stopped(self, key: str) -> None:
     """A run is not running any more."""
     self._notes.pop(key, None)
-    self._started.pop(key, None)
+    self._progress.pop(key, None)
 
   def given_up(self, key: str, message: str) -> None:
     """A run has failed for good."""
@@ -97,11 +102,17 @@ class Bar:
     self._stream.flush()
 
   def _seconds_left(self, now: float) -> float:
-    seconds = 0.
-    for key, run in self._left.items():
-      spent = now - self._started.get(key, now)
-      seconds += max(0., self._estimates.seconds(run) - spent)
-    return seconds / self._slots
+    left = [self._seconds_left_of(run, now) for run in self._left.values()]
+    # The last runs do not share their time.
+    return max([sum(left) / self._slots, *left], default=0.)
+
+  def _seconds_left_of(self, run: training.Run, now: float) -> float:
+    """By the run's own pace, or by other runs before there is one."""
+    first, last = self._progress.get(run.key, ((now, 0), (now, 0)))
+    if last[1] > first[1]:
+      pace = (last[0] - first[0]) / (last[1] - first[1])
+      return pace * (run.epochs - last[1])
+    return max(0., self._estimates.seconds(run) - (now - first[0]))
 
 
 def _columns() -> int:

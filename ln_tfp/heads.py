@@ -120,16 +120,15 @@ class LogisticNormalHead(keras.layers.Layer):
     ops = keras.ops
     loc = ops.cast(self.loc(inputs), dtype)
     raw = None if self.scale is None else ops.cast(self.scale(inputs), dtype)
-    factor = None
+    columns = []
     if self.covariance == 'identity':
       diag = ops.ones_like(loc)
     elif self.covariance == 'full':
-      diag = self.min_scale * ops.ones_like(loc)
-      factor = ops.reshape(
-          raw, ops.shape(raw)[:-1] + (self.rank, self.dims))
+      diag = ops.full_like(loc, self.min_scale)
+      columns = ops.split(raw, self.rank, axis=-1) if self.rank > 1 else [raw]
     else:
       diag = (self.min_scale + ops.square(raw)) * ops.ones_like(loc)
-    return pack(loc, diag, factor, self.temperature)
+    return pack(loc, diag, *columns, temperature=self.temperature)
 
   def compute_output_shape(self, input_shape):
     factors = self.rank if self.covariance == 'full' else 0
@@ -157,32 +156,26 @@ class LogisticNormalHead(keras.layers.Layer):
     }
 
 
-def pack(loc, diag, factor=None, temperature=1.):
+def pack(loc, diag, *columns, temperature=1.):
   """Packs parameters into one tensor `[..., 2 + R, D]`, folding `tau` in.
 
   Args:
     loc: `[..., D]`.
     diag: `[..., D]`, the diagonal of the scale.
-    factor: `[..., R, D]`, the columns of the factor as rows, or `None`.
+    *columns: of the factor, `[..., D]` each.
     temperature: LN(mu, S; tau) is the same law as LN(mu / tau, S / tau; 1).
   """
-  rows = keras.ops.stack([loc / temperature, diag / temperature], axis=-2)
-  if factor is None:
-    return rows
-  return keras.ops.concatenate([rows, factor / temperature**.5], axis=-2)
+  return keras.ops.stack(
+      [loc / temperature, diag / temperature,
+       *(column / temperature**.5 for column in columns)], axis=-2)
 
 
-def unpack(y_pred):
-  """Returns loc `[..., D]`, diagonal `[..., D]`, factor `[..., R, D]` or None.
+def rows(y_pred):
+  """Returns loc, diagonal and the factor's columns, `[..., D]` each.
 
   All are at temperature 1, see `pack`.
   """
-  y_pred = check_packed(y_pred)
-  rank = y_pred.shape[-2] - 2
-  loc, diag, *factor = tf.split(
-      y_pred, [1, 1, rank] if rank else [1, 1], axis=-2)
-  return (tf.squeeze(loc, axis=-2), tf.squeeze(diag, axis=-2),
-          factor[0] if factor else None)
+  return tf.unstack(check_packed(y_pred), axis=-2)
 
 
 def check_packed(y_pred):
@@ -206,10 +199,9 @@ def to_distribution(y_pred):
   The temperature is folded in: residuals are the head's divided by its
   temperature, `label_term` is unchanged.
   """
-  loc, diag, factor = unpack(y_pred)
+  loc, diag, *columns = rows(y_pred)
   return logistic_normal.LogisticNormal(
-      loc, diag,
-      None if factor is None else tf.linalg.matrix_transpose(factor))
+      loc, diag, tf.stack(columns, axis=-1) if columns else None)
 
 
 def probabilities(y_pred, num_classes=None, dummy_class=False):
@@ -231,7 +223,7 @@ def probabilities(y_pred, num_classes=None, dummy_class=False):
 
 def predictive_logits(y_pred, num_classes=None, dummy_class=False):
   """Returns the logits of `probabilities`."""
-  loc, _, _ = unpack(y_pred)
+  loc = check_packed(y_pred)[..., 0, :]
   if dummy_class or not has_dummy_class(loc.shape[-1], num_classes):
     return tf.pad(loc, [[0, 0]] * (loc.shape.rank - 1) + [[0, 1]])
   return loc

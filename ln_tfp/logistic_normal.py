@@ -167,7 +167,9 @@ class LogisticNormal(tfd.TransformedDistribution):
     loc, diag, factor = [
         None if x is None else tf.cast(x, tf.float64)
         for x in (self.loc, *self._scale())]
-    energy = normal.energy(*_broadcast_batches(logits - loc, diag, factor))
+    residual, diag, factor = _broadcast_batches(logits - loc, diag, factor)
+    columns = [] if factor is None else tf.unstack(factor, axis=-2)
+    energy = normal.energy(residual, diag, *columns)
     log_jacobian = tfb.SoftmaxCentered().forward_log_det_jacobian(
         logits / temperature, event_ndims=1)
     dims = tf.cast(tf.shape(logits)[-1], tf.float64)

@@ -50,12 +50,12 @@ def nll(y_true, y_pred, label_smoothing=0.01, num_classes=None):
         labels.smoothed(label_smoothing, y_pred.dtype))
     return labels.poison(loss)
   y_pred = restore_squeezed(y_true, y_pred, num_classes)
-  loc, diag, factor = heads.unpack(y_pred)
+  loc, diag, *columns = heads.rows(y_pred)
   dims = loc.shape[-1]
   labels = Labels(y_true, loc.shape[:-1], dims, num_classes)
   logits, log_jacobian = labels.logits(label_smoothing, loc.dtype)
   constant = log_jacobian + 0.5 * dims * math.log(2. * math.pi)
-  return labels.poison(normal.energy(logits - loc, diag, factor) + constant)
+  return labels.poison(normal.energy(logits - loc, diag, *columns) + constant)
 
 
 @keras.saving.register_keras_serializable(package='ln_tfp')

@@ -10,7 +10,9 @@ follows from the small matrix `M = I + V^T D^-1 V`, `R x R`:
     log|S|     = log|D| + log|M|                      (determinant lemma)
 
 Throughout, `diag` is `d`, of shape `[..., D]`, and `factor` holds the columns
-of `V` as rows, `[..., R, D]`; it is `None` where there is no factor.
+of `V` as rows, `[..., R, D]`; it is `None` where there is no factor. `energy`
+takes the columns one by one, for the sake of rank 1: it is part of every
+training step, where each operation counts.
 
 Ranks above 1 are computed in float64 whatever the dtype of the arguments:
 nearly collinear columns of size v give M a condition number of about D v^2 / d,
@@ -20,7 +22,7 @@ which leaves float32 nothing from v = 100 on.
 import tensorflow as tf
 
 
-def energy(residual, diag, factor=None):
+def energy(residual, diag, *columns):
   """Returns `0.5 r^T Sigma^-1 r + log|S|`, one example's term of Eq. 5.
 
   It is all of the likelihood that depends on the parameters. The log density
@@ -32,16 +34,17 @@ def energy(residual, diag, factor=None):
   Args:
     residual: `r`, float tensor of shape `[..., D]`.
     diag: `d`, positive float tensor of the same shape.
-    factor: `V`, float tensor of shape `[..., R, D]`, or `None`.
+    *columns: those of `V`, float tensors of the same shape; none for a diagonal
+      scale.
 
   Returns:
     Float tensor of shape `[...]`.
   """
-  if factor is None:
+  if not columns:
     return 0.5 * squared_norm(residual / diag) + log_det(diag)
-  if factor.shape[-2] == 1:
-    return _rank_one_energy(residual, diag, tf.squeeze(factor, axis=-2))
-  return _low_rank_energy(residual, diag, factor)
+  if len(columns) == 1:
+    return _rank_one_energy(residual, diag, *columns)
+  return _low_rank_energy(residual, diag, tf.stack(columns, axis=-2))
 
 
 def whiten(residual, diag, factor=None):

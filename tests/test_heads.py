@@ -149,12 +149,10 @@ def test_wrong_arguments_are_named(arguments, message):
     ln_tfp.LogisticNormalHead(**arguments)
 
 
-def test_unpack_inverts_pack():
-  loc, diag, factor = features((5, 4)), features((5, 4)), features((5, 2, 4))
-  unpacked = heads.unpack(heads.pack(loc, diag, factor))
-  for part, expected in zip(unpacked, (loc, diag, factor)):
-    np.testing.assert_array_equal(part, expected)
-  assert heads.unpack(heads.pack(loc, diag))[2] is None
+def test_rows_invert_pack():
+  parts = [features((5, 4)) for _ in range(4)]
+  for row, part in zip(heads.rows(heads.pack(*parts)), parts, strict=True):
+    np.testing.assert_array_equal(row, part)
 
 
 def test_probabilities_are_softmaxes_of_the_scaled_mean():

@@ -16,10 +16,9 @@ def packed(rank=1, dims=CLASSES, batch=(5,), dtype='float64', seed=0):
   rng = np.random.default_rng(seed)
   loc = rng.normal(size=(*batch, dims))
   diag = .3 + np.square(rng.normal(size=(*batch, dims)))
-  factor = rng.normal(size=(*batch, rank, dims)) if rank else None
-  return tf.cast(heads.pack(*[
-      None if x is None else tf.constant(x) for x in (loc, diag, factor)]),
-                 dtype)
+  factor = rng.normal(size=(*batch, rank, dims))
+  columns = [factor[..., r, :] for r in range(rank)]
+  return tf.cast(heads.pack(*map(tf.constant, (loc, diag, *columns))), dtype)
 
 
 def smoothed(labels, size, t=.01):

@@ -37,7 +37,7 @@ def minimise_over_factor(residual, min_scale, start):
     factor = tf.constant(factor)
     with tf.GradientTape() as tape:
       tape.watch(factor)
-      loss = normal.energy(residual, diag, factor[tf.newaxis])
+      loss = normal.energy(residual, diag, factor)
     return loss.numpy(), tape.gradient(loss, factor).numpy()
 
   return optimize.minimize(loss_and_gradient, start, jac=True, tol=1e-12).x
@@ -60,7 +60,7 @@ def test_gradient_at_the_optimal_covariance_is_eq_8():
   variable = tf.constant(residual)
   with tf.GradientTape() as tape:
     tape.watch(variable)
-    loss = normal.energy(variable, np.full(3, min_scale), factor[np.newaxis])
+    loss = normal.energy(variable, np.full(3, min_scale), factor)
   np.testing.assert_allclose(
       tape.gradient(loss, variable), residual / norm**2, atol=1e-9)
 
@@ -101,8 +101,8 @@ def test_without_the_dummy_class_the_last_target_is_minus_c_everywhere():
 
 
 def test_a_factor_of_zero_is_a_stationary_point():
-  factor = tf.zeros([1, 3])
+  factor = tf.zeros([3])
   with tf.GradientTape() as tape:
     tape.watch(factor)
     loss = normal.energy(tf.constant([1., 2., 3.]), tf.ones([3]), factor)
-  np.testing.assert_array_equal(tape.gradient(loss, factor), np.zeros([1, 3]))
+  np.testing.assert_array_equal(tape.gradient(loss, factor), np.zeros([3]))

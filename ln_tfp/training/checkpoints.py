@@ -1,4 +1,4 @@
-"""The state of a run after each epoch, kept so that a crash costs one epoch.
+"""The state of a run between epochs, kept so that a crash costs little.
 
 A checkpoint is a SHA-256 digest followed by an npz archive. It is written
 beside its name and renamed, and the one before it is kept: whatever moment a

@@ -19,6 +19,9 @@ from ln_tfp.training import splits as splits_lib
 from ln_tfp.training import store as store_lib
 from ln_tfp.training import strategies
 
+# Of the time of a run, spent on checkpoints.
+_SAVING_SHARE = .05
+
 
 @dataclasses.dataclass
 class _Records:
@@ -37,7 +40,10 @@ class _Records:
 
 
 class Training:
-  """Drives a `Loop` over its epochs, with a checkpoint after each.
+  """Drives a `Loop` over its epochs, with checkpoints between them.
+
+  After each epoch, unless that would take more than a twentieth of the time:
+  then after some.
 
   Args:
     run: the run.
@@ -62,6 +68,7 @@ class Training:
     self._loop = loop_lib.Loop(run, self._method, self._splits, strategy)
     self._records = _Records()
     self._best = {}
+    self._next_save = 0.
     self._resume()
     self._earlier_seconds = self._records.wall_seconds
 
@@ -124,27 +131,31 @@ class Training:
     record = self._loop.train_epoch(
         epoch, lambda step: report.step(epoch, step))
     records.step_seconds += time.perf_counter() - begin
-    arrays = self._loop.state()
     record.update(self._loop.validate())
     for name, value in record.items():
       records.history.setdefault(name, []).append(value)
-    self._remember_best(record['validation_accuracy_noisy'], arrays)
+    self._remember_best(record['validation_accuracy_noisy'])
     now = time.perf_counter()
     records.epoch_seconds.append(now - begin)
     records.wall_seconds = self._earlier_seconds + now - self._begin
-    best = {f'best/{name}': array for name, array in self._best.items()}
-    self._store.save(self.epoch, checkpoints.State(
-        {**arrays, **best}, vars(records)))
+    if now >= self._next_save:
+      self._save()
+      taken = time.perf_counter() - now
+      self._next_save = now + taken / _SAVING_SHARE
     report.epoch(self.epoch, record)
 
-  def _remember_best(
-      self, accuracy: float | None, arrays: dict[str, np.ndarray]) -> None:
+  def _save(self) -> None:
+    best = {f'best/{name}': array for name, array in self._best.items()}
+    self._store.save(self.epoch, checkpoints.State(
+        {**self._loop.state(), **best}, vars(self._records)))
+
+  def _remember_best(self, accuracy: float | None) -> None:
     """Keeps the weights of the best epoch; only CE runs are asked for them."""
     if self._run.method != 'CE' or accuracy is None:
       return
     if accuracy > self._records.best_accuracy:
       self._records.best_accuracy = accuracy
-      self._best = _model_arrays(arrays)
+      self._best = _model_arrays(self._loop.state())
 
   def _estimate_transitions(self) -> dict[str, list[list[float]]]:
     """What a CE run leaves to Forward."""

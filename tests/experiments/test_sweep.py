@@ -13,6 +13,7 @@ import time
 
 import pytest
 
+from experiments import bar as bar_lib
 from experiments import estimates as estimates_lib
 from experiments import locks
 from experiments import pool as pool_lib
@@ -335,3 +336,17 @@ def test_a_killed_training_goes_on_where_it_was(tmp_path):
   assert len(results[run.key].history['loss']) == 60
   assert results[run.key].metrics['test_accuracy'] > .5
   assert not checkpoints.exists()
+
+
+def test_the_time_left_follows_the_pace_of_the_runs(monkeypatch):
+  now = 100.
+  monkeypatch.setattr(time, 'monotonic', lambda: now)
+  run, = _runs('CE')
+  run = dataclasses.replace(run, epochs=100)
+  stream = io.StringIO()
+  bar = bar_lib.Bar(stream, [run], 0, estimates_lib.Estimates(), 2)
+  bar.note(run.key, f'{run.key}  epoch 1/100')
+  now = 300.  # long after what was guessed
+  bar.note(run.key, f'{run.key}  epoch 51/100')
+  bar.show(0, 1, 0)
+  assert '3 min left' in stream.getvalue()  # 49 epochs of 4 s

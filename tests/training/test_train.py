@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import json
+import math
 
 import keras
 import numpy as np
@@ -17,6 +18,7 @@ from ln_tfp.training import evaluation
 from ln_tfp.training import loop as loop_lib
 from ln_tfp.training import results
 from ln_tfp.training import strategies
+from ln_tfp.training import training as training_lib
 from tests.training import tiny
 
 
@@ -165,6 +167,7 @@ def test_an_interrupted_run_ends_bit_identical(
   whole = _train(run, output_dir=tmp_path / 'whole', keep_weights=True)
   broken = tmp_path / 'broken'
   with monkeypatch.context() as patch, pytest.raises(_InterruptError):
+    patch.setattr(training_lib, '_SAVING_SHARE', math.inf)  # every epoch
     _interrupt_after(3, patch)
     _train(run, output_dir=broken)
   saved = sorted((broken / 'checkpoints' / run.key).iterdir())
@@ -204,7 +207,8 @@ def test_divergence_ends_the_run_and_says_where(tmp_path):
   result = _train(run, output_dir=tmp_path, keep_weights=True)
   assert result.status == 'diverged'
   assert result.divergence['epoch'] <= 2
-  assert result.divergence['quantity'].startswith(('loss', 'weights'))
+  assert result.divergence['quantity'].startswith(
+      ('loss', 'probabilities'))
   assert result.metrics == {}
   assert result.weights is None
   assert training.read_result(tmp_path / f'{run.key}.json') == result
