@@ -1,13 +1,10 @@
 """Tests of flags, recipes and of the programs as a user calls them."""
 
-import contextlib
 import dataclasses
-import io
 import pathlib
 import re
 import subprocess
 import sys
-from unittest import mock
 
 from absl import flags
 from absl.testing import flagsaver
@@ -29,6 +26,7 @@ from experiments import synthetic_noise
 from ln_tfp import data
 from ln_tfp import methods
 from ln_tfp import training
+from tests.experiments import calling
 
 FLAGS = flags.FLAGS
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -49,21 +47,6 @@ def _fake_pool(monkeypatch):
   monkeypatch.setattr(
       sweep.pool_lib, 'Pool', lambda jobs, gpus: real(
           jobs, gpus, module='tests.experiments.fake_worker'))
-
-
-def _call(program, *arguments):
-  """Calls a program in this process; returns status, output and errors."""
-  argv = [program.__name__.rpartition('.')[2], *arguments]
-  output, errors = io.StringIO(), io.StringIO()
-  with (contextlib.redirect_stdout(output),
-        contextlib.redirect_stderr(errors),
-        mock.patch.object(sys, 'argv', argv)):
-    try:
-      rest = app.guard(lambda: recipes.parse(argv))
-      status = app.guard(lambda: app.check_and_call(program.main, rest))
-    except SystemExit as error:
-      status = error.code
-  return status, output.getvalue(), errors.getvalue()
 
 
 @pytest.mark.parametrize('arguments, words', [
@@ -95,7 +78,7 @@ def _call(program, *arguments):
 ])
 def test_a_bad_flag_ends_with_one_line_before_any_training(
     tmp_path, arguments, words):
-  status, output, _ = _call(
+  status, output, _ = calling.call(
       synthetic_noise, f'--output_dir={tmp_path}', *arguments)
   assert isinstance(status, str)  # which sys.exit prints; the status is 1
   assert '\n' not in status
@@ -196,7 +179,7 @@ def test_the_synthetic_table_has_the_papers_number_of_runs():
 @pytest.mark.parametrize('program', _TABLES)
 def test_a_dry_run_lists_the_runs_and_trains_nothing(tmp_path, program):
   defaults = {synthetic_noise: 'digits', hyperparameters: 'digits'}
-  status, output, _ = _call(
+  status, output, _ = calling.call(
       program, f'--output_dir={tmp_path}', '--dry_run',
       f'--dataset={defaults.get(program, "digits_n")}')
   assert status == 0
@@ -214,7 +197,7 @@ def test_a_dry_run_lists_the_runs_and_trains_nothing(tmp_path, program):
 def test_a_table_is_printed_and_written(tmp_path, program, dataset):
   arguments = (f'--output_dir={tmp_path}', '--methods=CE,Forward,LN',
                '--seeds=2', f'--dataset={dataset}')
-  status, output, _ = _call(program, *arguments)
+  status, output, _ = calling.call(program, *arguments)
   assert status == 0
   assert re.search(r'^LN +90.00 ± 0.00\*', output, re.M)
   name = program.__name__.rpartition('.')[2]
@@ -222,14 +205,14 @@ def test_a_table_is_printed_and_written(tmp_path, program, dataset):
     assert (tmp_path / f'tables/{name}-{dataset}.{suffix}').stat().st_size
   # A second call trains nothing and gives the same.
   log = (tmp_path / 'log').read_text()
-  assert _call(program, *arguments)[1] == output
+  assert calling.call(program, *arguments)[1] == output
   assert (tmp_path / 'log').read_text() == log
 
 
 def test_the_papers_numbers_stand_in_the_table_of_its_data_set(
     tmp_path, monkeypatch):
   monkeypatch.setattr(launch, '_prepare', lambda runs: None)  # no data here
-  status, output, _ = _call(
+  status, output, _ = calling.call(
       synthetic_noise, f'--output_dir={tmp_path}', '--dataset=cifar100',
       '--methods=LN', '--noise=asym:0.4')
   assert status == 0
@@ -238,7 +221,7 @@ def test_the_papers_numbers_stand_in_the_table_of_its_data_set(
 
 
 def test_a_search_is_followed_by_the_other_seeds_of_its_winners(tmp_path):
-  status, output, _ = _call(
+  status, output, _ = calling.call(
       synthetic_noise, f'--output_dir={tmp_path}', '--search', '--seeds=3',
       '--methods=GCE', '--noise=sym:0.4')
   assert status == 0
@@ -250,7 +233,7 @@ def test_a_search_is_followed_by_the_other_seeds_of_its_winners(tmp_path):
 
 def test_a_search_with_failed_points_has_no_winners(tmp_path):
   (tmp_path / 'script.json').write_text('{"GCE": "exit"}')
-  status, output, _ = _call(
+  status, output, _ = calling.call(
       synthetic_noise, f'--output_dir={tmp_path}', '--search',
       '--methods=CE,GCE', '--noise=sym:0.4')
   assert re.match('synthetic_noise: The search has no winners yet: 5', status)
@@ -262,7 +245,7 @@ def test_data_that_cannot_be_fetched_is_one_line(tmp_path, monkeypatch):
     raise OSError('no network,\nnot today')
 
   monkeypatch.setattr(data, 'prepare', fail)
-  status, _, errors = _call(
+  status, _, errors = calling.call(
       synthetic_noise, f'--output_dir={tmp_path}', '--dataset=mnist',
       '--data_dir=/nonesuch')
   assert status.startswith(
@@ -272,7 +255,7 @@ def test_data_that_cannot_be_fetched_is_one_line(tmp_path, monkeypatch):
 
 
 def test_the_search_lists_winners_and_all_points(tmp_path):
-  status, output, _ = _call(
+  status, output, _ = calling.call(
       hyperparameters, f'--output_dir={tmp_path}', '--methods=GCE,LN')
   assert status == 0
   assert re.search(r'^LN +\[0.1, 0.1\]  50.00', output, re.M)
@@ -281,7 +264,7 @@ def test_the_search_lists_winners_and_all_points(tmp_path):
 
 
 def test_the_ablation_takes_a_single_noise(tmp_path):
-  status, _, _ = _call(
+  status, _, _ = calling.call(
       ablation, f'--output_dir={tmp_path}', '--dataset=digits_n',
       '--noise=human:worst,human:random1')
   assert status.startswith('ablation: --noise: here it must be a single one')
@@ -315,7 +298,7 @@ def test_calibration_uses_the_clean_runs_of_the_synthetic_table():
 
 def test_a_failed_run_is_reported_with_status_1(tmp_path):
   (tmp_path / 'script.json').write_text('{"LN": "raise"}')
-  status, output, errors = _call(
+  status, output, errors = calling.call(
       synthetic_noise, f'--output_dir={tmp_path}', '--methods=CE,LN',
       '--noise=none')
   assert status == 1
@@ -325,7 +308,7 @@ def test_a_failed_run_is_reported_with_status_1(tmp_path):
 
 
 def test_a_long_sweep_says_so_first(tmp_path):
-  _, _, errors = _call(
+  _, _, errors = calling.call(
       synthetic_noise, f'--output_dir={tmp_path}', '--methods=CE',
       '--noise=none', '--epochs=200000')
   assert 'more than an hour' in errors
@@ -333,13 +316,13 @@ def test_a_long_sweep_says_so_first(tmp_path):
 
 def test_packed_results_give_the_same_table(tmp_path):
   arguments = (f'--output_dir={tmp_path}', '--methods=CE,LN', '--noise=none')
-  _, output, _ = _call(synthetic_noise, *arguments)
+  _, output, _ = calling.call(synthetic_noise, *arguments)
   (tmp_path / 'mine.json').write_text('{}')
-  status, _, _ = _call(pack, f'--output_dir={tmp_path}')
+  status, _, _ = calling.call(pack, f'--output_dir={tmp_path}')
   assert not status
   assert [file.name for file in tmp_path.glob('*.json')] == ['mine.json']
   log = (tmp_path / 'log').read_text()
-  assert _call(synthetic_noise, *arguments)[1] == output
+  assert calling.call(synthetic_noise, *arguments)[1] == output
   assert (tmp_path / 'log').read_text() == log
 
 
