@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import statistics
 
 from experiments import published
 from ln_tfp import methods as methods_lib
@@ -13,6 +14,7 @@ from ln_tfp import training
 Place = tuple[str, str]  # (row, column) of a table
 Cells = dict[Place, list[training.Run]]
 
+_LAST_EPOCHS = 10
 CALIBRATION_METHODS = ('Het-tau-Sigma', 'CE', 'GCE', 'NAN', 'LN')
 
 
@@ -39,15 +41,22 @@ def winners(
     results: Mapping[str, training.Result]) -> dict[Place, training.Run]:
   """The point of each place with the best noisy validation accuracy at the end.
 
-  Of equal ones the first. A place of which no point has finished has none.
+  On a small validation set many are equal; of those the one with the best mean
+  over the last ten epochs, and then the first. A place of which no point has
+  finished has none.
   """
+  def merit(run):
+    result = results[run.key]
+    last = result.history['validation_accuracy_noisy'][-_LAST_EPOCHS:]
+    return (result.metrics['validation_accuracy_noisy'],
+            statistics.fmean(last))
+
   best = {}
   for place, runs in points.items():
     finished = [run for run in runs if run.key in results
                 and results[run.key].status == 'finished']
     if finished:
-      best[place] = max(finished, key=lambda run: results[
-          run.key].metrics['validation_accuracy_noisy'])
+      best[place] = max(finished, key=merit)
   return best
 
 

@@ -15,7 +15,8 @@ from experiments import locks
 from experiments import service
 
 
-def document(run, key, status='finished', accuracy=.9, validation=.5):
+def document(run, key, status='finished', accuracy=.9, validation=.5,
+             earlier=.5):
   """A complete result, as a dictionary."""
   return {
       'key': key, 'run': run, 'hyperparameters': {}, 'options': {},
@@ -24,7 +25,10 @@ def document(run, key, status='finished', accuracy=.9, validation=.5):
           'epoch': 1, 'quantity': 'loss'},
       'metrics': {} if status == 'diverged' else {
           'test_accuracy': accuracy, 'validation_accuracy_noisy': validation},
-      'history': {'loss': [1.]}, 'noise': {'rate': 0.}, 'examples': {},
+      'history': {
+          'loss': [1., 1.],
+          'validation_accuracy_noisy': [earlier, validation]},
+      'noise': {'rate': 0.}, 'examples': {},
       'num_classes': 10, 'input_shape': [8, 8, 1], 'parameters': 1,
       'transition': None, 'transition_estimates': {},
       'seconds': {'wall': 2., 'steps': 1., 'epochs': [1., 1.]},

@@ -124,17 +124,19 @@ def test_notes_state_n_epochs_and_hardware():
 
 def test_the_winner_is_the_best_on_noisy_validation_labels():
   runs = [training.Run(method='GCE', hyperparameters={'q': q})
-          for q in (.1, .3, .5, .9)]
+          for q in (.1, .3, .5, .7, .9)]
   results = {
       runs[0].key: _result(runs[0], validation=.4, accuracy=1.),
       runs[1].key: _result(runs[1], validation=.6, accuracy=.1),
-      runs[2].key: _result(runs[2], validation=.6, accuracy=.2),
-      runs[3].key: _result(runs[3], status='diverged')}
+      runs[2].key: _result(runs[2], validation=.6, earlier=.7, accuracy=.1),
+      runs[3].key: _result(runs[3], validation=.6, earlier=.7, accuracy=.2),
+      runs[4].key: _result(runs[4], status='diverged')}
   place = 'GCE', 'none'
   winners = grids.winners({place: runs, ('LN', 'none'): []}, results)
-  assert winners == {place: runs[1]}
+  # Of equal ones the one that was better before, of those the first.
+  assert winners == {place: runs[2]}
   text = tuned.to_csv({place: runs}, winners, results)
   [row] = csv.DictReader(io.StringIO(text))
   assert row == {
       'dataset': 'digits', 'method': 'GCE', 'noise': 'none',
-      'hyperparameters': 'q=0.3', 'validation_accuracy': '60.00'}
+      'hyperparameters': 'q=0.5', 'validation_accuracy': '60.00'}
