@@ -7,6 +7,8 @@
     result.metrics['test_accuracy']
 """
 
+from ln_tfp.training.cluster import BadClusterError
+from ln_tfp.training.cluster import LostWorkerError
 from ln_tfp.training.networks import build_model
 from ln_tfp.training.protocols import Options
 from ln_tfp.training.results import DamagedResultError
@@ -22,7 +24,9 @@ from ln_tfp.training.splits import load_splits
 from ln_tfp.training.strategies import create as create_strategy
 
 __all__ = [
+    'BadClusterError',
     'DamagedResultError',
+    'LostWorkerError',
     'Options',
     'Result',
     'Run',

@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from ln_tfp import data
+from ln_tfp.training import cluster
 from ln_tfp.training import networks
 from ln_tfp.training import reports
 from ln_tfp.training import results
@@ -40,7 +41,8 @@ def train(
     tensorboard_dir: for TensorBoard logs, in a directory per run.
 
   Returns:
-    The `Result`, the same on all workers. Only the chief writes.
+    The `Result`, the same on all workers. Only the chief writes. Raises
+    `LostWorkerError` where another worker is gone.
   """
   if isinstance(strategy, str):
     strategy = strategies.create(strategy)
@@ -49,9 +51,22 @@ def train(
         'Argument `keep_weights` needs `output_dir`. '
         'Received: output_dir=None.')
   store = store_lib.Store(run.key, output_dir, strategy)
-  found = store.find(keep_weights)
-  if found is not None:
-    return found
+  with cluster.naming_lost_workers(strategy, lambda: _how_to_resume(store)):
+    found = store.find(keep_weights)
+    if found is not None:
+      return found
+    return _train(
+        run, store, source=source, data_dir=data_dir, output_dir=output_dir,
+        strategy=strategy, progress=progress, keep_weights=keep_weights,
+        tensorboard_dir=tensorboard_dir)
+
+
+def _train(
+    run: runs.Run, store: store_lib.Store, *, source: data.Source | None,
+    data_dir: Path | None, output_dir: Path | None,
+    strategy: tf.distribute.Strategy, progress: TextIO | None,
+    keep_weights: bool, tensorboard_dir: Path | None) -> results.Result:
+  """Trains a run that has no result yet."""
   if source is None:
     source = data.load(run.dataset, data_dir=data_dir)
   _check(run, source, strategy)
@@ -92,6 +107,14 @@ def load_model(
   for index, variable in enumerate(model.variables):
     variable.assign(weights[f'model/{index:04d}'])
   return model
+
+
+def _how_to_resume(store: store_lib.Store) -> str:
+  if not store.keeps:
+    return 'Start all workers again.'
+  return (
+      f'Start all workers again: {store.key} goes on '
+      + (f'after epoch {store.saved}.' if store.saved else 'from its start.'))
 
 
 def _check(

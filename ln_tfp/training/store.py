@@ -24,12 +24,19 @@ class Store:
     key: of the run.
     output_dir: None keeps nothing and finds nothing.
     strategy: whose chief reads and writes for all workers.
+
+  Attributes:
+    key: of the run.
+    keeps: whether anything is kept, by this worker or by the chief.
+    saved: the last epoch, counted from 1, that was; 0 before there is one.
   """
 
   def __init__(
       self, key: str, output_dir: str | os.PathLike | None,
       strategy: tf.distribute.Strategy):
-    self._key = key
+    self.key = key
+    self.keeps = output_dir is not None
+    self.saved = 0
     self._strategy = strategy
     self._directory = None
     if output_dir is not None and strategies.worker(strategy)[0] == 0:
@@ -42,7 +49,7 @@ class Store:
     """The result, if there is one (and its weights, if they are wanted)."""
     content = None
     if self._directory is not None:
-      file = results.path(self._directory, self._key)
+      file = results.path(self._directory, self.key)
       if file.exists():
         result = results.read(file)
         if not with_weights or _weights_stand(result, self._directory):
@@ -64,6 +71,7 @@ class Store:
     """Keeps the state after an epoch, counted from 1."""
     if self._directory is not None:
       self._checkpoints.save(epoch, state)
+    self.saved = epoch
 
   def finish(
       self, result: results.Result,
@@ -71,7 +79,7 @@ class Store:
     """Keeps the result, and before it the weights; drops the checkpoints."""
     if weights is not None:
       content = checkpoints.arrays_to_bytes(weights)
-      name = f'{self._key}.npz'
+      name = f'{self.key}.npz'
       result = dataclasses.replace(result, weights={
           'file': name, 'sha256': results.sha256(content)})
       if self._directory is not None:

@@ -9,11 +9,14 @@ import numpy as np
 import tensorflow as tf
 
 from ln_tfp import console
+from ln_tfp.training import cluster
 
 NAMES = ('auto', 'one', 'mirrored', 'multi_worker')
 
 
-def create(name: str = 'auto') -> tf.distribute.Strategy:
+def create(
+    name: str = 'auto', *,
+    wait_seconds: float = cluster.WAIT_SECONDS) -> tf.distribute.Strategy:
   """A strategy by name; GPUs take memory only as they need it.
 
   Args:
@@ -21,10 +24,12 @@ def create(name: str = 'auto') -> tf.distribute.Strategy:
       this machine, 'multi_worker' over the machines of `TF_CONFIG` (make it
       before TensorFlow computes anything), or 'auto', which is 'mirrored' where
       there are several GPUs and 'one' otherwise.
+    wait_seconds: how long 'multi_worker' waits for all workers to come.
 
   Returns:
     A `tf.distribute.Strategy`. Processes that train several runs make one and
-    use it for all.
+    use it for all. Raises `BadClusterError` where `TF_CONFIG` describes no
+    workers, and `LostWorkerError` where one does not come.
   """
   if name not in NAMES:
     raise ValueError(
@@ -37,7 +42,7 @@ def create(name: str = 'auto') -> tf.distribute.Strategy:
     for gpu in gpus:
       tf.config.experimental.set_memory_growth(gpu, True)
   if name == 'multi_worker':
-    return tf.distribute.MultiWorkerMirroredStrategy()
+    return cluster.connect(wait_seconds)
   if name == 'mirrored' or (name == 'auto' and len(gpus) > 1):
     return tf.distribute.MirroredStrategy()
   return tf.distribute.OneDeviceStrategy('GPU:0' if gpus else 'CPU:0')

@@ -120,6 +120,7 @@ class Training:
     if state is None:
       return
     self._records = _Records(**state.records)
+    self._store.saved = self.epoch
     self._loop.restore(state.arrays)
     self._best = {
         name.removeprefix('best/'): array
@@ -138,11 +139,17 @@ class Training:
     now = time.perf_counter()
     records.epoch_seconds.append(now - begin)
     records.wall_seconds = self._earlier_seconds + now - self._begin
-    if now >= self._next_save:
+    if self._is_due(now):
       self._save()
       taken = time.perf_counter() - now
       self._next_save = now + taken / _SAVING_SHARE
     report.epoch(self.epoch, record)
+
+  def _is_due(self, now: float) -> bool:
+    """Whether the chief's clock says so: workers that differ would hang."""
+    due = now >= self._next_save and strategies.worker(self._strategy)[0] == 0
+    return bool(
+        strategies.sum_over_workers(self._strategy, np.array([int(due)]))[0])
 
   def _save(self) -> None:
     best = {f'best/{name}': array for name, array in self._best.items()}

@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 from ln_tfp import training
+from tests.training import loopback
 
 _SECONDS = 300
 # 1,170 training examples: parts of 83 and 84, and a last batch of one, which
@@ -53,25 +53,6 @@ def _results(process):
   return [training.Result.from_json(line) for line in output.splitlines()]
 
 
-def _free_ports(count):
-  sockets = [socket.socket() for _ in range(count)]
-  for one in sockets:
-    one.bind(('127.0.0.1', 0))
-  ports = [one.getsockname()[1] for one in sockets]
-  for one in sockets:
-    one.close()
-  return ports
-
-
-def _start_workers(code, directories, *arguments):
-  addresses = [f'127.0.0.1:{port}' for port in _free_ports(len(directories))]
-  return [
-      _start(code, *arguments, str(directory), TF_CONFIG=json.dumps({
-          'cluster': {'worker': addresses},
-          'task': {'type': 'worker', 'index': index}}))
-      for index, directory in enumerate(directories)]
-
-
 def _weights(result, directory):
   with np.load(directory / result.weights['file']) as archive:
     return [archive[name] for name in archive.files]
@@ -112,9 +93,11 @@ def test_two_replicas_train_as_one(alone, tmp_path):
 def test_two_workers_train_as_one_and_only_the_chief_writes(alone, tmp_path):
   chief, other = tmp_path / 'chief', tmp_path / 'other'
   code = _TRAIN.format(strategy="training.create_strategy('multi_worker')")
-  processes = _start_workers(
-      code, (chief, other), json.dumps([_SGD, _ADAM]))
-  results, same = (_results(process) for process in processes)
+  settings = json.dumps([_SGD, _ADAM])
+  with loopback.workers(
+      ('-c', code, settings, chief), ('-c', code, settings, other)
+  ) as processes:
+    results, same = map(_results, processes)
   assert results == same
   assert results[0].device['workers'] == 2
   assert not other.exists()
