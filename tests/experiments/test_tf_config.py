@@ -1,0 +1,83 @@
+"""Tests of TF_CONFIG from SLURM and for Ray."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from experiments import tf_config
+from tests.training import loopback
+
+_JOB = {
+    'SLURM_JOB_ID': '4001', 'SLURM_PROCID': '2', 'SLURM_NTASKS': '5',
+    'SLURM_JOB_NODELIST': 'node[9-10],gpu5', 'SLURM_TASKS_PER_NODE': '2(x2),1'}
+
+
+@pytest.mark.parametrize('text, nodes', [
+    ('n1', ['n1']),
+    ('n[01-03,07],gpu5', ['n01', 'n02', 'n03', 'n07', 'gpu5']),
+    ('n[8-11]', ['n8', 'n9', 'n10', 'n11']),
+    ('n[098-101]', ['n098', 'n099', 'n100', 'n101']),
+    ('rack[1-2]n[1,3]-ib', ['rack1n1-ib', 'rack1n3-ib', 'rack2n1-ib',
+                            'rack2n3-ib']),
+    ('a-1.b,c', ['a-1.b', 'c']),
+])
+def test_nodes_are_expanded_in_their_order(text, nodes):
+  assert tf_config.expand_nodes(text) == nodes
+
+
+@pytest.mark.parametrize('text', [
+    '', ',', 'n1,', 'n[1', 'n1]', 'n[]', 'n[a-b]', 'n[3-1]', 'n[1-]', 'n 1',
+    'n[1--2]', 'n[0-99999999]'])
+def test_what_is_no_list_of_nodes_is_refused(text):
+  with pytest.raises(ValueError, match='Not a '):
+    tf_config.expand_nodes(text)
+
+
+def test_tasks_per_node_are_expanded():
+  assert tf_config.expand_counts('2(x3),1') == [2, 2, 2, 1]
+  with pytest.raises(ValueError, match='Not numbers of tasks'):
+    tf_config.expand_counts('2x3')
+
+
+def test_each_task_of_slurm_is_a_worker_and_the_port_follows_from_the_job():
+  config = json.loads(tf_config.from_slurm(_JOB))
+  port = 10000 + 2001 % 2000 * 10
+  # In SLURM's order, which is not that of the names.
+  assert config == {
+      'cluster': {'worker': [
+          f'node9:{port}', f'node9:{port + 1}', f'node10:{port}',
+          f'node10:{port + 1}', f'gpu5:{port}']},
+      'task': {'type': 'worker', 'index': 2}}
+
+
+def test_a_step_goes_before_its_job():
+  step = {'SLURM_STEP_NODELIST': 'gpu5', 'SLURM_STEP_NUM_TASKS': '1',
+          'SLURM_STEP_TASKS_PER_NODE': '1', 'SLURM_PROCID': '0'}
+  config = json.loads(tf_config.from_slurm({**_JOB, **step}, port=7))
+  assert config['cluster'] == {'worker': ['gpu5:7']}
+
+
+@pytest.mark.parametrize('changes, words', [
+    ({'SLURM_PROCID': ''}, 'SLURM_PROCID is not set: is this a task of `srun`'),
+    ({'SLURM_NTASKS': '4'}, 'SLURM has 4 tasks, but 5 by node'),
+    ({'SLURM_TASKS_PER_NODE': '2,2'}, 'by node'),
+    ({'SLURM_PROCID': '5'}, r'`index` must be in \[0, 5\)'),
+    ({'SLURMD_NODENAME': 'gpu5'}, 'on gpu5, not on node10: .*=block'),
+])
+def test_a_job_that_does_not_fit_is_refused(changes, words):
+  with pytest.raises(ValueError, match=words):
+    tf_config.from_slurm({**_JOB, **changes})
+
+
+def test_the_command_finds_tf_config_set():
+  command = [sys.executable, '-m', 'experiments.tf_config']
+  show = [sys.executable, '-c', 'import os; print(os.environ["TF_CONFIG"])']
+  outputs = {
+      subprocess.run(
+          arguments, cwd=loopback.ROOT, env={**os.environ, **_JOB},
+          capture_output=True, text=True, check=True).stdout
+      for arguments in (command, command + show)}
+  assert outputs == {tf_config.from_slurm(_JOB) + '\n'}
