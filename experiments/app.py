@@ -26,6 +26,7 @@ import tensorflow as tf
 
 from experiments import grids
 from experiments import launch
+from experiments import multi_worker
 from experiments import pairs
 from experiments import recipes
 from experiments import render
@@ -78,7 +79,8 @@ def start(main: Callable[[Sequence[str]], int | None], **defaults) -> None:
   """
   for name, value in defaults.items():
     FLAGS.set_default(name, value)
-  for module in (__name__, recipes.__name__, launch.__name__):
+  for module in (__name__, recipes.__name__, launch.__name__,
+                 multi_worker.__name__):
     # So that --help shows them as flags of the program.
     for flag in FLAGS.flags_by_module_dict().get(module, ()):
       FLAGS.register_key_flag_for_module(sys.argv[0], flag)
@@ -98,7 +100,7 @@ def check_and_call(main, argv):
   if len(argv) > 1:
     raise BadFlagError(f'Not a flag: {argv[1]}')
   launch.check_flags()
-  return main(argv)
+  return launch.call(lambda: main(argv))
 
 
 def guard(function):

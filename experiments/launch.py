@@ -1,6 +1,8 @@
 """Trains the runs of an experiment as the flags say."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
+import functools
 import os
 import pathlib
 import sys
@@ -9,6 +11,7 @@ from absl import flags
 import tensorflow as tf
 
 from experiments import estimates as estimates_lib
+from experiments import multi_worker
 from experiments import pairs
 from experiments import recipes
 from experiments import sweep
@@ -17,15 +20,17 @@ from ln_tfp import training
 
 FLAGS = flags.FLAGS
 
-_STRATEGIES = ('auto', 'one', 'mirrored')
+_STRATEGIES = ('auto', 'one', 'mirrored', 'multi_worker')
 
 flags.DEFINE_integer(
     'jobs', None,
     'Worker processes. Default: one per GPU, or per core where there is none.')
 flags.DEFINE_enum(
     'strategy', 'auto', _STRATEGIES,
-    'Devices of a run: one, or all GPUs of the machine (mirrored). auto gives '
-    'each worker its GPU.')
+    'Devices of a run: one, all GPUs of the machine (mirrored), or several '
+    'machines that all start the same command with their TF_CONFIG '
+    '(multi_worker, see docs/scaling.md). auto gives each worker process its '
+    'GPU.')
 flags.DEFINE_string(
     'data_dir', None, 'Directory of the data sets. Default: that of TFDS.')
 flags.DEFINE_bool(
@@ -49,6 +54,10 @@ def check_flags() -> None:
   if FLAGS.jobs is not None and FLAGS.jobs < 1:
     raise recipes.BadFlagError(
         f'--jobs: must be at least 1. Received: {FLAGS.jobs}')
+  if FLAGS.strategy == 'multi_worker':
+    multi_worker.check_flags()
+    if not multi_worker.is_chief():
+      return  # it writes nothing
   directory = pathlib.Path(FLAGS.output_dir)
   try:
     directory.mkdir(parents=True, exist_ok=True)
@@ -58,6 +67,13 @@ def check_flags() -> None:
   except OSError as error:
     raise recipes.BadFlagError(
         f'--output_dir: cannot be written: {error}') from error
+
+
+def call(program: Callable[[], int | None]) -> int | None:
+  """Calls a program; with several workers the chief calls it for all."""
+  if FLAGS.strategy == 'multi_worker':
+    return multi_worker.call(program, _load_once)
+  return program()
 
 
 def train(
@@ -75,18 +91,22 @@ def train(
   plan = sweep.Plan(runs, FLAGS.output_dir, keep_weights, need_weights)
   for problem in plan.problems():
     print(f'Not a result, left alone: {problem}', file=sys.stderr)
-  gpus = [] if FLAGS.strategy == 'mirrored' else _gpus()
-  jobs = FLAGS.jobs or (1 if FLAGS.strategy == 'mirrored' else None)
+  takes_all = FLAGS.strategy in ('mirrored', 'multi_worker')
+  gpus = [] if takes_all else _gpus()
+  jobs = FLAGS.jobs or (1 if takes_all else None)
   _announce(plan, jobs or len(gpus) or len(os.sched_getaffinity(0)))
   if FLAGS.dry_run:
     sys.exit(0)
   if plan.pending:
     _prepare(plan.pending.values())
+  pool = None
+  if FLAGS.strategy == 'multi_worker':
+    pool = multi_worker.connect(_load_once)
   results = sweep.run(
       runs, output_dir=FLAGS.output_dir, jobs=jobs, gpus=gpus,
       data_dir=FLAGS.data_dir, strategy=FLAGS.strategy,
       keep_weights=keep_weights, need_weights=need_weights,
-      tensorboard_dir=FLAGS.tensorboard)
+      tensorboard_dir=FLAGS.tensorboard, pool=pool)
   for key, reason in results.failures.items():
     print(f'Failed: {key}: {reason}', file=sys.stderr)
   return results
@@ -148,6 +168,11 @@ def load(dataset: str) -> data.Source:
         f'{dataset} is missing and could not be fetched: '
         f'{type(error).__name__}: {error}') from error
   return data.load(dataset, FLAGS.data_dir)
+
+
+@functools.lru_cache(maxsize=1)
+def _load_once(dataset: str) -> data.Source:
+  return load(dataset)
 
 
 def _gpus() -> list[str]:

@@ -11,7 +11,7 @@ from ln_tfp import data
 from ln_tfp import training
 
 
-class _Progress:
+class Progress:
   """A text stream that passes on what a run says of itself."""
 
   def __init__(self, tell: service.Tell):
@@ -47,7 +47,7 @@ def train(task: dict[str, Any], tell: service.Tell) -> str:
     training.train(
         run, source=_source(run.dataset, task['data_dir']),
         output_dir=task['output_dir'], strategy=_strategy(task['strategy']),
-        progress=_Progress(tell), keep_weights=task['keep_weights'],
+        progress=Progress(tell), keep_weights=task['keep_weights'],
         tensorboard_dir=task['tensorboard_dir'])
   return 'done'
 

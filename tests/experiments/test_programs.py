@@ -70,6 +70,8 @@ def _fake_pool(monkeypatch):
     (['--hyperparameters=LN.tau=1'], '--hyperparameters: LN has no'),
     (['--protocol=mine'], 'protocol'),
     (['--strategy=many'], 'strategy'),
+    (['--strategy=multi_worker'],
+     '--strategy: TF_CONFIG must be such as .* Received: nothing'),
     (['--nonesuch'], 'nonesuch'),
     (['extra'], 'Not a flag: extra'),
     (['--output_dir=/dev/null/results'], '--output_dir: cannot be written'),
