@@ -155,7 +155,8 @@ def run_on_ray(
     return subprocess.call(
         list(command), env={**os.environ, 'TF_CONFIG': config})
 
-  ray.init(address='auto', log_to_driver=True)
+  if not ray.is_initialized():
+    ray.init(address='auto')
   nodes = sorted(
       (node for node in ray.nodes() if node['Alive']),
       key=lambda node: node['NodeManagerAddress'])

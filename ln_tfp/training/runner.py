@@ -112,9 +112,8 @@ def load_model(
 def _how_to_resume(store: store_lib.Store) -> str:
   if not store.keeps:
     return 'Start all workers again.'
-  return (
-      f'Start all workers again: {store.key} goes on '
-      + (f'after epoch {store.saved}.' if store.saved else 'from its start.'))
+  where = f'after epoch {store.saved}' if store.saved else 'where it was'
+  return f'Start all workers again: {store.key} goes on {where}.'
 
 
 def _check(

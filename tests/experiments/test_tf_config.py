@@ -72,12 +72,48 @@ def test_a_job_that_does_not_fit_is_refused(changes, words):
     tf_config.from_slurm({**_JOB, **changes})
 
 
-def test_the_command_finds_tf_config_set():
-  command = [sys.executable, '-m', 'experiments.tf_config']
-  show = [sys.executable, '-c', 'import os; print(os.environ["TF_CONFIG"])']
-  outputs = {
-      subprocess.run(
-          arguments, cwd=loopback.ROOT, env={**os.environ, **_JOB},
-          capture_output=True, text=True, check=True).stdout
-      for arguments in (command, command + show)}
-  assert outputs == {tf_config.from_slurm(_JOB) + '\n'}
+def test_the_command_finds_tf_config_set(monkeypatch, capsys):
+  for name, value in {**_JOB, 'TF_CONFIG': ''}.items():
+    monkeypatch.setenv(name, value)
+  assert tf_config.main([]) == 0
+  assert capsys.readouterr().out == tf_config.from_slurm(_JOB) + '\n'
+  started = []
+  monkeypatch.setattr(
+      os, 'execvp', lambda file, arguments: started.append(
+          (file, arguments, os.environ['TF_CONFIG'])))
+  tf_config.main(['--port=7', 'python', '-m', 'program', '--strategy=x'])
+  assert started == [(
+      'python', ['python', '-m', 'program', '--strategy=x'],
+      tf_config.from_slurm(_JOB, port=7))]
+
+
+def test_outside_of_slurm_the_command_says_so(monkeypatch, capsys):
+  monkeypatch.delenv('SLURM_PROCID', raising=False)
+  with pytest.raises(SystemExit):
+    tf_config.main(['true'])
+  assert 'SLURM_PROCID is not set' in capsys.readouterr().err
+
+
+_ON_RAY = """
+import sys
+import ray
+from experiments import tf_config
+ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+keep = ['sh', '-c', 'echo "$TF_CONFIG" > "$0/$$"', sys.argv[1]]
+print(tf_config.run_on_ray(keep, 2))
+print(tf_config.run_on_ray(['sh', '-c', 'exit 3'], 2))
+"""
+
+
+@pytest.mark.slow
+def test_ray_starts_a_worker_for_each_index(tmp_path):
+  pytest.importorskip('ray')
+  done = subprocess.run(
+      [sys.executable, '-c', _ON_RAY, str(tmp_path)], cwd=loopback.ROOT,
+      stdout=subprocess.PIPE, text=True, check=True, timeout=200)
+  assert done.stdout.split() == ['0', '3']
+  first, second = (
+      json.loads(file.read_text()) for file in tmp_path.iterdir())
+  assert first['cluster'] == second['cluster']
+  assert len(set(first['cluster']['worker'])) == 2
+  assert {first['task']['index'], second['task']['index']} == {0, 1}
