@@ -21,18 +21,16 @@ class Bar:
     pending: the runs to train.
     done: number of runs that were finished before.
     estimates: of the seconds that runs take.
-    slots: number of runs at a time.
   """
 
   def __init__(
       self, stream: TextIO, pending: Iterable[training.Run], done: int,
-      estimates: estimates_lib.Estimates, slots: int):
+      estimates: estimates_lib.Estimates):
     self._stream = stream
     self._terminal = stream.isatty()
     self._left = {run.key: run for run in pending}
     self._total = done + len(self._left)
     self._estimates = estimates
-    self._slots = slots
     self._notes = {}
     self._progress = {}  # key -> (time, epoch) of the first and the last note
     self._shown = ''
@@ -80,15 +78,15 @@ class Bar:
     self._stream.flush()
     self._next = 0.
 
-  def show(self, done: int, running: int, failed: int) -> None:
-    """Runs by state, and the time left."""
+  def show(self, done: int, running: int, failed: int, slots: int) -> None:
+    """Runs by state, and the time left with this many runs at a time."""
     now = time.monotonic()
     if now < self._next:
       return
     self._next = now + (.2 if self._terminal else _LINE_SECONDS)
     total = max(self._total, done + running + failed)
     line = (f'{done}/{total} runs, {running} running, {failed} failed, '
-            f'{estimates_lib.duration(self._seconds_left(now))} left')
+            f'{estimates_lib.duration(self._seconds_left(now, slots))} left')
     if not self._terminal:
       self._stream.write(line + '\n')
     else:
@@ -101,10 +99,10 @@ class Bar:
       self._shown = line
     self._stream.flush()
 
-  def _seconds_left(self, now: float) -> float:
+  def _seconds_left(self, now: float, slots: int) -> float:
     left = [self._seconds_left_of(run, now) for run in self._left.values()]
     # The last runs do not share their time.
-    return max([sum(left) / self._slots, *left], default=0.)
+    return max([sum(left) / max(1, slots), *left], default=0.)
 
   def _seconds_left_of(self, run: training.Run, now: float) -> float:
     """By the run's own pace, or by other runs before there is one."""

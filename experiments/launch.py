@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
+import contextlib
 import functools
+import importlib.util
 import os
 import pathlib
 import sys
@@ -13,6 +15,7 @@ import tensorflow as tf
 from experiments import estimates as estimates_lib
 from experiments import multi_worker
 from experiments import pairs
+from experiments import pool as pool_lib
 from experiments import recipes
 from experiments import sweep
 from ln_tfp import data
@@ -22,6 +25,20 @@ FLAGS = flags.FLAGS
 
 _STRATEGIES = ('auto', 'one', 'mirrored', 'multi_worker')
 
+flags.DEFINE_enum(
+    'launcher', 'local', ('local', 'ray'),
+    'Where runs are trained: by processes of this machine, or as tasks of a '
+    'Ray cluster (docs/scaling.md).')
+flags.DEFINE_string(
+    'ray_address', None,
+    'HOST:PORT of a Ray cluster that this machine is a node of, or auto. '
+    'Default: a cluster of this machine alone, started for the sweep.')
+flags.DEFINE_float(
+    'cpus_per_run', None,
+    'CPUs that Ray reserves for a run; also its threads. Default: 1.')
+flags.DEFINE_float(
+    'gpus_per_run', None,
+    'GPUs that Ray reserves for a run, or a fraction of one. Default: 0.')
 flags.DEFINE_integer(
     'jobs', None,
     'Worker processes. Default: one per GPU, or per core where there is none.')
@@ -54,6 +71,7 @@ def check_flags() -> None:
   if FLAGS.jobs is not None and FLAGS.jobs < 1:
     raise recipes.BadFlagError(
         f'--jobs: must be at least 1. Received: {FLAGS.jobs}')
+  _check_launcher()
   if FLAGS.strategy == 'multi_worker':
     multi_worker.check_flags()
     if not multi_worker.is_chief():
@@ -76,6 +94,44 @@ def call(program: Callable[[], int | None]) -> int | None:
   return program()
 
 
+def _check_launcher() -> None:
+  """Refuses flags of another launcher, and Ray where it is not installed."""
+  if FLAGS.launcher == 'local':
+    for name in ('ray_address', 'cpus_per_run', 'gpus_per_run'):
+      if FLAGS[name].present:
+        raise recipes.BadFlagError(f'--{name}: needs --launcher=ray.')
+    return
+  if importlib.util.find_spec('ray') is None:
+    raise recipes.BadFlagError(
+        "--launcher: Ray is not installed; pip install -e '.[ray]' does that.")
+  if FLAGS.strategy == 'multi_worker':
+    raise recipes.BadFlagError(
+        '--strategy: multi_worker needs --launcher=local; experiments.tf_config '
+        'starts its workers on a Ray cluster (docs/scaling.md).')
+  if FLAGS.jobs is not None:
+    raise recipes.BadFlagError(
+        '--jobs: needs --launcher=local; with Ray, --cpus_per_run and '
+        '--gpus_per_run say how many runs there are at a time.')
+  if '://' in (FLAGS.ray_address or ''):
+    raise recipes.BadFlagError(
+        '--ray_address: must be HOST:PORT or auto. '
+        f'Received: {FLAGS.ray_address}')
+  cpus, gpus = _per_run()
+  if not 0 < cpus < float('inf'):
+    raise recipes.BadFlagError(
+        f'--cpus_per_run: must be positive. Received: {cpus}')
+  if not 0 <= gpus < float('inf') or (gpus > 1 and gpus != int(gpus)):
+    raise recipes.BadFlagError(
+        '--gpus_per_run: must be a fraction of 1 or a whole number. '
+        f'Received: {gpus}')
+
+
+def _per_run() -> tuple[float, float]:
+  """CPUs and GPUs that Ray reserves for a run."""
+  cpus = 1. if FLAGS.cpus_per_run is None else FLAGS.cpus_per_run
+  return cpus, FLAGS.gpus_per_run or 0.
+
+
 def train(
     runs: Iterable[training.Run],
     keep_weights: sweep.Predicate = sweep.never,
@@ -91,22 +147,17 @@ def train(
   plan = sweep.Plan(runs, FLAGS.output_dir, keep_weights, need_weights)
   for problem in plan.problems():
     print(f'Not a result, left alone: {problem}', file=sys.stderr)
-  takes_all = FLAGS.strategy in ('mirrored', 'multi_worker')
-  gpus = [] if takes_all else _gpus()
-  jobs = FLAGS.jobs or (1 if takes_all else None)
-  _announce(plan, jobs or len(gpus) or len(os.sched_getaffinity(0)))
-  if FLAGS.dry_run:
-    sys.exit(0)
-  if plan.pending:
-    _prepare(plan.pending.values())
-  pool = None
-  if FLAGS.strategy == 'multi_worker':
-    pool = multi_worker.connect(_load_once)
-  results = sweep.run(
-      runs, output_dir=FLAGS.output_dir, jobs=jobs, gpus=gpus,
-      data_dir=FLAGS.data_dir, strategy=FLAGS.strategy,
-      keep_weights=keep_weights, need_weights=need_weights,
-      tensorboard_dir=FLAGS.tensorboard, pool=pool)
+  with contextlib.closing(_make_pool(bool(plan.pending))) as pool:
+    _announce(plan, pool.slots)
+    if FLAGS.dry_run:
+      sys.exit(0)
+    if plan.pending:
+      _prepare(plan.pending.values())
+    results = sweep.run(
+        runs, output_dir=FLAGS.output_dir, pool=pool,
+        data_dir=FLAGS.data_dir, strategy=FLAGS.strategy,
+        keep_weights=keep_weights, need_weights=need_weights,
+        tensorboard_dir=FLAGS.tensorboard)
   for key, reason in results.failures.items():
     print(f'Failed: {key}: {reason}', file=sys.stderr)
   return results
@@ -115,6 +166,27 @@ def train(
 def exit_status(results: sweep.Results) -> int:
   """For the shell: 1 where runs have failed."""
   return 1 if results.failures else 0
+
+
+def _make_pool(needed: bool) -> sweep.Pool:
+  """The pool of the flags; no cluster is used where nothing is to be done."""
+  if needed and FLAGS.launcher == 'ray':
+    from experiments import ray_pool  # Ray need not be installed
+    try:
+      pool = ray_pool.Pool(FLAGS.ray_address, *_per_run())
+    except (ConnectionError, RuntimeError, ValueError) as error:
+      raise recipes.BadFlagError(f'--ray_address: {error}') from error
+    if not pool.slots:
+      pool.close()
+      raise recipes.BadFlagError(
+          '--cpus_per_run, --gpus_per_run: no node of the cluster has that '
+          f'much. Received: {FLAGS.cpus_per_run}, {FLAGS.gpus_per_run}')
+    return pool
+  if FLAGS.strategy == 'multi_worker' and not FLAGS.dry_run:
+    return multi_worker.connect(_load_once)
+  takes_all = FLAGS.strategy in ('mirrored', 'multi_worker')
+  gpus = [] if takes_all else _gpus()
+  return pool_lib.Pool(FLAGS.jobs or (1 if takes_all else None), gpus)
 
 
 def _announce(plan: sweep.Plan, slots: int) -> None:

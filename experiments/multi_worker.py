@@ -167,6 +167,9 @@ class Pool:
     key, future = self._task
     return [(key, future.result())]
 
+  def close(self) -> None:
+    """Does nothing: the workers stay for the next sweep until `dismiss`."""
+
   def dismiss(self, status: int) -> None:
     """Lets the other workers end."""
     self._thread.submit(self._tell_all, {'status': status}).result()

@@ -14,7 +14,14 @@ from typing import Any
 _ROOT = pathlib.Path(__file__).resolve().parent.parent
 _TERM_SECONDS = 3.
 # TensorFlow keeps some megabytes of each network: a fresh process has none.
-_TASKS_PER_WORKER = 100
+TASKS_PER_WORKER = 100
+
+
+def threads_environment(threads: int) -> dict[str, str]:
+  """The variables that give a process its threads, at least one."""
+  return dict.fromkeys(
+      ('TF_NUM_INTRAOP_THREADS', 'TF_NUM_INTEROP_THREADS', 'OMP_NUM_THREADS'),
+      str(max(1, threads)))
 
 
 class Worker:
@@ -107,7 +114,7 @@ class Pool:
     self._gpus = gpus or []
     cores = len(os.sched_getaffinity(0))
     self.slots = jobs or len(self._gpus) or cores
-    self._threads = max(1, cores // self.slots)
+    self._threads = cores // self.slots
     self._workers = [None] * self.slots
     self._selector = selectors.DefaultSelector()
 
@@ -116,7 +123,7 @@ class Pool:
     for index, worker in enumerate(self._workers):
       if worker is not None and worker.key is not None:
         continue
-      if worker is not None and worker.tasks >= _TASKS_PER_WORKER:
+      if worker is not None and worker.tasks >= TASKS_PER_WORKER:
         worker.end()
         self._remove(index)
       if self._workers[index] is None:
@@ -162,10 +169,7 @@ class Pool:
     worker.wait(time.monotonic() + _TERM_SECONDS)
 
   def _environment(self, index: int) -> dict[str, str]:
-    environment = {
-        name: str(self._threads) for name in (
-            'TF_NUM_INTRAOP_THREADS', 'TF_NUM_INTEROP_THREADS',
-            'OMP_NUM_THREADS')}
+    environment = threads_environment(self._threads)
     if self._gpus:
       environment['CUDA_VISIBLE_DEVICES'] = self._gpus[
           index % len(self._gpus)]

@@ -1,25 +1,28 @@
 """Trains the runs of a table over a pool of worker processes.
 
 Finished runs are skipped, prerequisites (Forward's CE run) come first, a run
-that crashes is tried once more, and several sweeps can share a directory: a run
-that another one trains is waited for.
+that crashes is tried once more, one whose machine is lost several times, and
+several sweeps can share a directory: a run that another one trains is waited
+for.
 """
 
+import collections
 from collections.abc import Callable
 from collections.abc import Iterable
 import os
 import sys
 import time
 from typing import Any
+from typing import Protocol
 from typing import TextIO
 
 from experiments import bar as bar_lib
 from experiments import estimates as estimates_lib
-from experiments import pool as pool_lib
 from experiments import store as store_lib
 from ln_tfp import training
 
 _TRIES = 2
+_LOSSES = 10  # machines that a run may lose; all of them may be going down
 _POLL_SECONDS = .5
 LONG_SECONDS = 3600.
 
@@ -30,6 +33,25 @@ def never(run: training.Run) -> bool:
   """The predicate that holds for no run."""
   del run
   return False
+
+
+class Pool(Protocol):
+  """Where runs are trained: `pool.Pool` or `ray_pool.Pool`.
+
+  The last answer of a task has a 'status': 'done', 'busy' (another process
+  trains the run), 'failed' or 'died' (the run may be to blame), or 'lost' (it
+  is not); those before it tell of its 'progress'.
+  """
+  slots: int  # tasks at a time; may change
+
+  def submit(self, key: str, task: dict[str, Any]) -> None:
+    """Starts a task."""
+
+  def wait(self, seconds: float) -> list[tuple[str, dict[str, Any]]]:
+    """The (key, answer) pairs that come within this time."""
+
+  def close(self) -> None:
+    """Ends all tasks."""
 
 
 class Results(dict[str, training.Result]):
@@ -118,7 +140,7 @@ class _Sweep:
   """One execution of a plan."""
 
   def __init__(
-      self, plan: Plan, pool: pool_lib.Pool, task: dict[str, Any],
+      self, plan: Plan, pool: Pool, task: dict[str, Any],
       bar: bar_lib.Bar):
     self._plan = plan
     self._pool = pool
@@ -126,7 +148,8 @@ class _Sweep:
     self._bar = bar
     self._running: dict[str, training.Run] = {}
     self._elsewhere: dict[str, tuple[float, training.Run]] = {}
-    self._tries: dict[str, int] = {}
+    self._tries = collections.Counter()
+    self._losses = collections.Counter()
 
   def execute(self) -> None:
     """Until nothing is left to do."""
@@ -135,7 +158,7 @@ class _Sweep:
       self._start()
       self._bar.show(
           len(self._plan.results), len(self._running),
-          len(self._plan.results.failures))
+          len(self._plan.results.failures), self._pool.slots)
       for key, answer in self._pool.wait(_POLL_SECONDS):
         self._handle(self._running[key], answer)
 
@@ -160,11 +183,15 @@ class _Sweep:
     elif answer['status'] == 'done' and self._plan.collect(run):
       self._bar.finished(self._plan.results[run.key])
     elif run.key not in self._plan.results.failures:
-      self._retry(run, answer.get('message', 'left no result'))
+      lost = answer['status'] == 'lost'
+      counter, most = (
+          (self._losses, _LOSSES) if lost else (self._tries, _TRIES))
+      counter[run.key] += 1
+      self._retry(run, answer.get('message', 'left no result'),
+                  counter[run.key] < most)
 
-  def _retry(self, run: training.Run, message: str) -> None:
-    self._tries[run.key] = self._tries.get(run.key, 0) + 1
-    if self._tries[run.key] < _TRIES:
+  def _retry(self, run: training.Run, message: str, again: bool) -> None:
+    if again:
       self._bar.say(f'{run.key}: {message}; trying once more.')
       self._plan.pending[run.key] = run
     else:
@@ -188,25 +215,23 @@ class _Sweep:
 
 def run(
     runs: Iterable[training.Run], *, output_dir: str | os.PathLike,
-    jobs: int | None = None, gpus: list[str] | None = None,
+    pool: Pool | None,
     data_dir: str | None = None, strategy: str = 'auto',
     keep_weights: Predicate = never, need_weights: Predicate = never,
-    tensorboard_dir: str | None = None, stream: TextIO | None = None,
-    pool: pool_lib.Pool | None = None) -> Results:
+    tensorboard_dir: str | None = None,
+    stream: TextIO | None = None) -> Results:
   """Trains all runs that are not finished, and returns their results.
 
   Args:
     runs: the runs; prerequisites are added.
     output_dir: for results and checkpoints.
-    jobs: number of worker processes; None is one per GPU or core.
-    gpus: names of the GPUs to share out over the workers.
+    pool: where to train; stays open. None will do where all is finished.
     data_dir: where the data sets are.
     strategy: see `training.create_strategy`.
     keep_weights: of which runs the weights are kept, where they are trained.
     need_weights: which runs are trained again where their weights are gone.
     tensorboard_dir: for TensorBoard logs.
     stream: for the bar; None is stderr.
-    pool: where to train; None makes a pool of processes and closes it.
 
   Returns:
     The results by key, prerequisites included, and the failures.
@@ -214,17 +239,11 @@ def run(
   plan = Plan(runs, output_dir, keep_weights, need_weights)
   if not plan.pending:
     return plan.results
-  own = pool is None
-  pool = pool_lib.Pool(jobs, gpus) if own else pool
   task = dict(
       output_dir=os.path.abspath(output_dir), data_dir=data_dir,
       strategy=strategy, tensorboard_dir=tensorboard_dir)
   with bar_lib.Bar(
       stream or sys.stderr, plan.pending.values(), len(plan.results),
-      plan.estimate(), pool.slots) as bar:
-    try:
-      _Sweep(plan, pool, task, bar).execute()
-    finally:
-      if own:
-        pool.close()
+      plan.estimate()) as bar:
+    _Sweep(plan, pool, task, bar).execute()
   return plan.results

@@ -40,16 +40,21 @@ def _strategy(name: str) -> tf.distribute.Strategy:
 
 def train(task: dict[str, Any], tell: service.Tell) -> str:
   """Trains a run unless another process does; returns 'done' or 'busy'."""
-  run = training.Run.from_dict(task['run'])
   with locks.hold(task['output_dir'], task['key']) as free:
     if not free:
       return 'busy'
-    training.train(
-        run, source=_source(run.dataset, task['data_dir']),
-        output_dir=task['output_dir'], strategy=_strategy(task['strategy']),
-        progress=Progress(tell), keep_weights=task['keep_weights'],
-        tensorboard_dir=task['tensorboard_dir'])
+    train_alone(task, tell)
   return 'done'
+
+
+def train_alone(task: dict[str, Any], tell: service.Tell) -> None:
+  """Trains a run that is locked for us."""
+  run = training.Run.from_dict(task['run'])
+  training.train(
+      run, source=_source(run.dataset, task['data_dir']),
+      output_dir=task['output_dir'], strategy=_strategy(task['strategy']),
+      progress=Progress(tell), keep_weights=task['keep_weights'],
+      tensorboard_dir=task['tensorboard_dir'])
 
 
 if __name__ == '__main__':

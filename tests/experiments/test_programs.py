@@ -21,7 +21,6 @@ from experiments import pack
 from experiments import pairs
 from experiments import pool as pool_lib
 from experiments import recipes
-from experiments import sweep
 from experiments import synthetic_noise
 from ln_tfp import data
 from ln_tfp import methods
@@ -45,7 +44,7 @@ def _fake_pool(monkeypatch):
   """Programs train with workers that train nothing."""
   real = pool_lib.Pool
   monkeypatch.setattr(
-      sweep.pool_lib, 'Pool', lambda jobs, gpus: real(
+      launch.pool_lib, 'Pool', lambda jobs, gpus: real(
           jobs, gpus, module='tests.experiments.fake_worker'))
 
 

@@ -93,7 +93,7 @@ def test_a_prerequisite_is_added_and_waited_for(tmp_path):
 def test_finished_runs_are_skipped(tmp_path):
   _sweep(_runs('CE', 'LN'), tmp_path)
   before = _log(tmp_path)
-  results = sweep.run(_runs('CE', 'LN'), output_dir=tmp_path)  # no pool needed
+  results = sweep.run(_runs('CE', 'LN'), output_dir=tmp_path, pool=None)
   assert len(results) == 2
   assert _log(tmp_path) == before
 
@@ -248,7 +248,7 @@ def test_the_workers_of_a_sweep_that_is_killed_end_themselves(tmp_path):
 
 
 def test_a_worker_is_replaced_after_many_runs(tmp_path, monkeypatch):
-  monkeypatch.setattr(pool_lib, '_TASKS_PER_WORKER', 2)
+  monkeypatch.setattr(pool_lib, 'TASKS_PER_WORKER', 2)
   runs = _runs('CE', 'LN', 'GCE', 'NAN', 'LS')
   assert len(_sweep(runs, tmp_path, jobs=1)) == 5
   pids = [line[2] for line in _log(tmp_path) if line[0] == 'start']

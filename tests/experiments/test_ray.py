@@ -1,0 +1,236 @@
+"""Tests of sweeps over Ray clusters: real nodes, all on this machine.
+
+Each test has a cluster of its own, in its own directory, on ports of its own.
+"""
+
+import dataclasses
+import io
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import psutil
+import pytest
+
+from experiments import pool as pool_lib
+from experiments import sweep
+from ln_tfp import training
+
+ray = pytest.importorskip(
+    'ray', reason="Ray is not installed: pip install -e '.[ray]'")
+from experiments import ray_pool  # noqa: E402, needs Ray
+
+pytestmark = pytest.mark.slow
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_EPOCHS = 50
+_RUNS = [
+    training.Run(method=method, noise='sym:0.4', epochs=_EPOCHS)
+    for method in ('Forward', 'LN')]  # and CE, for Forward
+_LIMIT_SECONDS = 300
+
+
+@pytest.fixture(autouse=True)
+def _limit():
+  """Ends a test that hangs."""
+  def fail(*unused):
+    pytest.fail(f'The test took more than {_LIMIT_SECONDS} s.')
+
+  before = signal.signal(signal.SIGALRM, fail)
+  signal.alarm(_LIMIT_SECONDS)
+  yield
+  signal.alarm(0)
+  signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(autouse=True)
+def _settings(monkeypatch):
+  for name, value in ray_pool.SETTINGS.items():
+    monkeypatch.setenv(name, value)
+  monkeypatch.delenv('RAY_ADDRESS', raising=False)
+
+
+@pytest.fixture(name='start_cluster')
+def _start_cluster():
+  """Starts a cluster; each of its nodes has one CPU."""
+  from ray import cluster_utils
+  cluster = cluster_utils.Cluster()
+  directory = tempfile.mkdtemp(prefix='ray')  # names of sockets must be short
+
+  def start(nodes):
+    for _ in range(nodes):
+      cluster.add_node(
+          num_cpus=1, include_dashboard=False, temp_dir=directory)
+    return cluster
+
+  yield start
+  ray.shutdown()
+  mine = _family(cluster.list_all_nodes())
+  cluster.shutdown()
+  shutil.rmtree(directory, ignore_errors=True)
+  _, left = psutil.wait_procs(mine, timeout=20)
+  assert not left
+
+
+@pytest.fixture(name='reference', scope='module')
+def _reference(tmp_path_factory):
+  """The same runs by processes of this machine, with a thread each."""
+  directory = tmp_path_factory.mktemp('reference')
+  pool = pool_lib.Pool(len(os.sched_getaffinity(0)))
+  try:
+    return directory, sweep.run(
+        _RUNS, output_dir=directory, pool=pool, stream=io.StringIO(),
+        keep_weights=_is_ln)
+  finally:
+    pool.close()
+
+
+def _is_ln(run):
+  return run.method == 'LN'
+
+
+def _family(nodes):
+  """All processes of nodes."""
+  return [
+      process for node in nodes for infos in node.all_processes.values()
+      for info in infos if psutil.pid_exists(info.process.pid)
+      for parent in [psutil.Process(info.process.pid)]
+      for process in [parent, *parent.children(recursive=True)]]
+
+
+def _kill(node):
+  """As if the power went: no process of the node sees its end coming."""
+  for process in _family([node]):
+    process.kill()
+
+
+def _epochs(directory):
+  """The last checkpoint of each run that has one."""
+  last = {}
+  for file in directory.glob('checkpoints/*/epoch-*.ckpt'):
+    key, epoch = file.parent.name, int(file.stem[-6:])
+    last[key] = max(epoch, last.get(key, 0))
+  return last
+
+
+def _wait_for(condition, seconds=200.):
+  deadline = time.monotonic() + seconds
+  while not condition():
+    assert time.monotonic() < deadline
+    time.sleep(.02)
+
+
+def _numbers(results):
+  """All that must be equal, number by number."""
+  return {
+      key: dataclasses.replace(
+          result, seconds={}, steps_per_second=0.).to_json()
+      for key, result in results.items()}
+
+
+class _Watched(ray_pool.Pool):
+  """Notes the answers."""
+
+  def __init__(self, *arguments):
+    super().__init__(*arguments)
+    self.seen = []
+
+  def wait(self, seconds):
+    answers = super().wait(seconds)
+    self.seen += answers
+    return answers
+
+
+def test_a_node_is_killed_and_the_results_are_those_of_a_local_sweep(
+    tmp_path, start_cluster, reference):
+  cluster = start_cluster(2)
+  victim = next(iter(cluster.worker_nodes))
+
+  def kill_when_both_train():
+    _wait_for(lambda: sum(e > 3 for e in _epochs(tmp_path).values()) == 2)
+    _kill(victim)
+
+  pool = _Watched(cluster.address)
+  try:
+    assert pool.slots == 2
+    threading.Thread(target=kill_when_both_train, daemon=True).start()
+    results = sweep.run(
+        _RUNS, output_dir=tmp_path, pool=pool, stream=io.StringIO(),
+        keep_weights=_is_ln)
+    assert pool.slots == 1
+  finally:
+    pool.close()
+  assert not results.failures
+  directory, expected = reference
+  assert _numbers(results) == _numbers(expected)
+  name = next(result.weights['file'] for result in results.values()
+              if result.weights is not None)
+  assert (tmp_path / name).read_bytes() == (directory / name).read_bytes()
+  # It was really lost, and went on where it was.
+  [lost] = [index for index, (_, answer) in enumerate(pool.seen)
+            if answer.get('status') == 'lost']
+  key = pool.seen[lost][0]
+  first = next(answer['progress'] for other, answer in pool.seen[lost + 1:]
+               if other == key)
+  assert int(re.search(r'epoch (\d+)/', first)[1]) > 3
+  assert not _epochs(tmp_path)
+
+
+def test_nodes_that_do_not_see_the_output_directory_send_their_results(
+    tmp_path, start_cluster, reference):
+  """Through the command line; a driver that is killed is started again."""
+  cluster = start_cluster(1)
+  results = tmp_path / 'results'
+  # What this is depends on the process: the driver's is not that of a worker.
+  output_dir = '/proc/self/cwd/results'
+  command = [
+      sys.executable, '-m', 'experiments.synthetic_noise', '--launcher=ray',
+      f'--ray_address={cluster.address}', '--methods=LN,Forward',
+      '--noise=sym:0.4', f'--epochs={_EPOCHS}', f'--output_dir={output_dir}']
+  environment = {**os.environ, 'PYTHONPATH': str(_ROOT)}
+  with subprocess.Popen(
+      command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as one:
+    _wait_for(lambda: list(results.glob('*.json')))
+    one.kill()
+  before = {file: file.read_bytes() for file in results.glob('*.json')}
+  assert len(before) < 3
+  two = subprocess.run(
+      command, cwd=tmp_path, env=environment, capture_output=True, text=True,
+      timeout=200, check=False)
+  assert two.returncode == 0, two.stderr
+  assert f'{len(before)} runs finished before' in two.stderr
+  for file, content in before.items():
+    assert file.read_bytes() == content
+  found = {file.stem: training.read_result(file)
+           for file in results.glob('*.json')}
+  _, expected = reference
+  assert _numbers(found) == _numbers({
+      key: expected[key] for key in found})
+  assert len(found) == 3
+  assert not (results / 'checkpoints').exists()
+
+
+def test_an_interrupt_ends_the_cluster_of_the_sweep(tmp_path):
+  command = [
+      sys.executable, '-m', 'experiments.synthetic_noise', '--launcher=ray',
+      '--methods=LN', '--noise=sym:0.4', '--epochs=100000',
+      f'--output_dir={tmp_path}']
+  with subprocess.Popen(
+      command, cwd=_ROOT, stderr=subprocess.PIPE, text=True) as driver:
+    _wait_for(lambda: _epochs(tmp_path))
+    mine = psutil.Process(driver.pid).children(recursive=True)
+    assert any('ray::' in process.name() for process in mine)
+    driver.send_signal(signal.SIGINT)
+    _, errors = driver.communicate(timeout=60)
+  assert driver.returncode == 130
+  assert 'the same command goes on from here' in errors
+  _, left = psutil.wait_procs(mine, timeout=20)
+  assert not left
+  assert _epochs(tmp_path)  # to go on from
