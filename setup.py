@@ -36,8 +36,8 @@ setuptools.setup(
         'figures': ['matplotlib'],
         'ray': ['ray>=2.50'],
         'test': [
-            'cleanlab>=2.9,<3', 'matplotlib', 'pandas', 'pytest',
-            'pytest-xdist', 'ruff', 'selenium',
+            'cleanlab>=2.9,<3', 'matplotlib', 'pandas', 'psutil', 'pytest',
+            'pytest-xdist', 'ray>=2.50', 'ruff', 'selenium',
         ],
     },
     classifiers=[

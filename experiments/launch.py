@@ -101,9 +101,6 @@ def _check_launcher() -> None:
       if FLAGS[name].present:
         raise recipes.BadFlagError(f'--{name}: needs --launcher=ray.')
     return
-  if importlib.util.find_spec('ray') is None:
-    raise recipes.BadFlagError(
-        "--launcher: Ray is not installed; pip install -e '.[ray]' does that.")
   if FLAGS.strategy == 'multi_worker':
     raise recipes.BadFlagError(
         '--strategy: multi_worker needs --launcher=local; experiments.tf_config '
@@ -124,6 +121,9 @@ def _check_launcher() -> None:
     raise recipes.BadFlagError(
         '--gpus_per_run: must be a fraction of 1 or a whole number. '
         f'Received: {gpus}')
+  if importlib.util.find_spec('ray') is None:
+    raise recipes.BadFlagError(
+        "--launcher: Ray is not installed; pip install -e '.[ray]' does that.")
 
 
 def _per_run() -> tuple[float, float]:
@@ -172,15 +172,16 @@ def _make_pool(needed: bool) -> sweep.Pool:
   """The pool of the flags; no cluster is used where nothing is to be done."""
   if needed and FLAGS.launcher == 'ray':
     from experiments import ray_pool  # Ray need not be installed
+    cpus, gpus = _per_run()
     try:
-      pool = ray_pool.Pool(FLAGS.ray_address, *_per_run())
+      pool = ray_pool.Pool(FLAGS.ray_address, cpus, gpus)
     except (ConnectionError, RuntimeError, ValueError) as error:
       raise recipes.BadFlagError(f'--ray_address: {error}') from error
     if not pool.slots:
       pool.close()
       raise recipes.BadFlagError(
           '--cpus_per_run, --gpus_per_run: no node of the cluster has that '
-          f'much. Received: {FLAGS.cpus_per_run}, {FLAGS.gpus_per_run}')
+          f'much. Received: {cpus:g} and {gpus:g}')
     return pool
   if FLAGS.strategy == 'multi_worker' and not FLAGS.dry_run:
     return multi_worker.connect(_load_once)

@@ -1,6 +1,7 @@
 """Tests of flags, recipes and of the programs as a user calls them."""
 
 import dataclasses
+import importlib.util
 import pathlib
 import re
 import subprocess
@@ -74,6 +75,14 @@ def _fake_pool(monkeypatch):
     (['--nonesuch'], 'nonesuch'),
     (['extra'], 'Not a flag: extra'),
     (['--output_dir=/dev/null/results'], '--output_dir: cannot be written'),
+    (['--launcher=slurm'], 'launcher'),
+    (['--ray_address=head:6379'], '--ray_address: needs --launcher=ray'),
+    (['--cpus_per_run=2'], '--cpus_per_run: needs --launcher=ray'),
+    (['--launcher=ray', '--jobs=2'], '--jobs: needs --launcher=local'),
+    (['--launcher=ray', '--cpus_per_run=0'], '--cpus_per_run: must be pos'),
+    (['--launcher=ray', '--gpus_per_run=1.5'], '--gpus_per_run: must be a fr'),
+    (['--launcher=ray', '--ray_address=ray://head:10001'],
+     '--ray_address: must be HOST:PORT or auto'),
     (['--dataset=mnist', '--data_dir=/nonesuch', '--offline'],
      'experiments.prepare --dataset=mnist --data_dir=/nonesuch'),
 ])
@@ -86,6 +95,14 @@ def test_a_bad_flag_ends_with_one_line_before_any_training(
   assert re.match(rf'synthetic_noise: .*{words}', status), status
   assert not output
   assert not (tmp_path / 'log').exists()
+
+
+def test_without_ray_the_extra_is_named(tmp_path, monkeypatch):
+  monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
+  status, _, _ = _call(
+      synthetic_noise, f'--output_dir={tmp_path}', '--launcher=ray')
+  assert status == ('synthetic_noise: --launcher: Ray is not installed; '
+                    "pip install -e '.[ray]' does that.")
 
 
 @pytest.mark.slow
