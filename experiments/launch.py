@@ -176,7 +176,8 @@ def _make_pool(needed: bool) -> sweep.Pool:
     try:
       pool = ray_pool.Pool(FLAGS.ray_address, cpus, gpus)
     except (ConnectionError, RuntimeError, ValueError) as error:
-      raise recipes.BadFlagError(f'--ray_address: {error}') from error
+      flag = 'launcher' if FLAGS.ray_address is None else 'ray_address'
+      raise recipes.BadFlagError(f'--{flag}: {error}') from error
     if not pool.slots:
       pool.close()
       raise recipes.BadFlagError(

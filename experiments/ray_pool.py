@@ -7,20 +7,14 @@ directory they keep checkpoints there, and a run goes on wherever it is tried
 again.
 """
 
-from collections.abc import Iterator
 import contextlib
-import importlib
 import logging
 import os
 import pathlib
-import queue
-import shutil
 import signal
 import socket
-import tempfile
 import threading
 import time
-import traceback
 from typing import Any
 import uuid
 
@@ -28,7 +22,7 @@ import ray
 
 from experiments import locks
 from experiments import pool as pool_lib
-from experiments import service
+from experiments import ray_worker
 from ln_tfp import files
 from ln_tfp import training
 
@@ -68,14 +62,15 @@ class Pool:
     self._module = module
     self._running = {}  # stream of answers -> (key, output directory, lock)
     self._answers = []
-    self._next_look = 0.
+    self._slots, self._next_look = 0, 0.
     _connect(address, self._runtime())
     self._perform = ray.remote(
         num_cpus=cpus_per_run, num_gpus=gpus_per_run, max_retries=0,
         num_returns='streaming',
         # TensorFlow stays with the GPUs that it has seen first, and the next
         # task may be given others.
-        max_calls=1 if gpus_per_run else pool_lib.TASKS_PER_WORKER)(_perform)
+        max_calls=1 if gpus_per_run else pool_lib.TASKS_PER_WORKER)(
+            ray_worker.perform)
 
   @property
   def slots(self) -> int:
@@ -125,7 +120,8 @@ class Pool:
     self._running = {}
     ray.shutdown()
 
-  def _receive(self, stream: ray.ObjectRefGenerator):
+  def _receive(
+      self, stream: ray.ObjectRefGenerator) -> tuple[str, dict[str, Any]]:
     """The next answer of a task; where it is the last, its files are kept."""
     key, directory, lock = self._running[stream]
     answer = _get(stream)
@@ -208,55 +204,3 @@ def _identity(directory: pathlib.Path) -> str:
   if not file.exists():
     files.write_atomically(file, uuid.uuid4().hex.encode())
   return file.read_text()
-
-
-# What follows runs on the nodes.
-
-
-def _perform(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
-  """The answers of a task: progress, and a status at the end."""
-  answers = queue.SimpleQueue()
-  threading.Thread(
-      target=_answer, args=(task, answers.put), daemon=True).start()
-  while True:
-    answer = answers.get()
-    yield answer
-    if 'status' in answer:
-      return
-
-
-def _answer(task, put) -> None:
-  try:
-    found = _train(task, lambda text: put({'progress': text}))
-    put({'status': 'done', 'files': found})
-  except Exception as error:  # pylint: disable=broad-except
-    traceback.print_exc()
-    put({'status': 'failed', 'message': f'{type(error).__name__}: {error}'})
-
-
-def _train(task: dict[str, Any], tell: service.Tell) -> dict[str, bytes]:
-  """Trains a run and returns its files, the result last."""
-  directory, key = pathlib.Path(task['output_dir']), task['key']
-  reachable = _is_reachable(directory, task['identity'])
-  if not reachable:
-    # The same at each try: this node may have a checkpoint.
-    directory = pathlib.Path(tempfile.gettempdir(), f'ln_tfp-{os.getuid()}',
-                             task['identity'], key)
-    for name, content in task['needed'].items():
-      files.write_atomically(directory / name, content)
-  module = importlib.import_module(task['module'])
-  module.train_alone({**task, 'output_dir': str(directory)}, tell)
-  names = [f'{key}.npz'] * task['keep_weights'] + [f'{key}.json']
-  found = {name: (directory / name).read_bytes() for name in names
-           if (directory / name).exists()}
-  if not reachable:
-    shutil.rmtree(directory)
-  return found
-
-
-def _is_reachable(directory: pathlib.Path, identity: str) -> bool:
-  try:
-    found = (directory / '.locks' / 'identity').read_text()
-  except OSError:
-    return False
-  return found == identity and os.access(directory, os.W_OK)

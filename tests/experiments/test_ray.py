@@ -34,7 +34,7 @@ _EPOCHS = 50
 _RUNS = [
     training.Run(method=method, noise='sym:0.4', epochs=_EPOCHS)
     for method in ('Forward', 'LN')]  # and CE, for Forward
-_LIMIT_SECONDS = 300
+_LIMIT_SECONDS = 600  # for a machine that is busy otherwise
 
 
 @pytest.fixture(autouse=True)
@@ -120,7 +120,7 @@ def _epochs(directory):
   return last
 
 
-def _wait_for(condition, seconds=200.):
+def _wait_for(condition, seconds=400.):
   deadline = time.monotonic() + seconds
   while not condition():
     assert time.monotonic() < deadline
@@ -203,7 +203,7 @@ def test_nodes_that_do_not_see_the_output_directory_send_their_results(
   assert len(before) == 1  # CE
   two = subprocess.run(
       command, cwd=tmp_path, env=environment, capture_output=True, text=True,
-      timeout=200, check=False)
+      timeout=400, check=False)
   assert two.returncode == 0, two.stderr
   assert '1 runs finished before, 1 to train' in two.stderr
   for file, content in before.items():
@@ -225,7 +225,7 @@ def test_a_cluster_that_is_absent_or_too_small_is_one_line(start_cluster):
     done = subprocess.run(
         [sys.executable, '-m', 'experiments.synthetic_noise', '--launcher=ray',
          '--dry_run', *flags], cwd=_ROOT, capture_output=True, text=True,
-        timeout=100, check=False)
+        timeout=300, check=False)
     assert done.returncode == 1
     [line] = done.stderr.splitlines()
     assert words in line
@@ -240,9 +240,9 @@ def test_an_interrupt_ends_the_cluster_of_the_sweep(tmp_path):
       command, cwd=_ROOT, stderr=subprocess.PIPE, text=True) as driver:
     _wait_for(lambda: _epochs(tmp_path))
     mine = psutil.Process(driver.pid).children(recursive=True)
-    assert any('ray::' in process.name() for process in mine)
+    assert any('ray::perform' in process.name() for process in mine)
     driver.send_signal(signal.SIGINT)
-    _, errors = driver.communicate(timeout=60)
+    _, errors = driver.communicate(timeout=200)
   assert driver.returncode == 130
   assert 'the same command goes on from here' in errors
   _, left = psutil.wait_procs(mine, timeout=20)
