@@ -6,6 +6,7 @@ all cores to itself. Both start from nothing, TensorFlow's import included.
 Takes about ten minutes on two idle cores.
 """
 
+import contextlib
 import io
 import json
 import os
@@ -15,6 +16,7 @@ import tempfile
 import time
 
 from benchmarks import timing
+from experiments import pool as pool_lib
 from experiments import sweep
 from experiments import tuned
 from ln_tfp import methods
@@ -48,7 +50,9 @@ def measure() -> list[timing.Row]:
   with tempfile.TemporaryDirectory() as pooled, (
       tempfile.TemporaryDirectory()) as serial:
     begin = time.perf_counter()
-    results = sweep.run(make_runs(), output_dir=pooled, stream=io.StringIO())
+    with contextlib.closing(pool_lib.Pool()) as pool:
+      results = sweep.run(
+          make_runs(), output_dir=pooled, pool=pool, stream=io.StringIO())
     together = time.perf_counter() - begin
     begin = time.perf_counter()
     subprocess.run(

@@ -103,8 +103,8 @@ def _check_launcher() -> None:
     return
   if FLAGS.strategy == 'multi_worker':
     raise recipes.BadFlagError(
-        '--strategy: multi_worker needs --launcher=local; experiments.tf_config '
-        'starts its workers on a Ray cluster (docs/scaling.md).')
+        '--strategy: multi_worker needs --launcher=local; on a Ray cluster '
+        'experiments.tf_config starts its workers (docs/scaling.md).')
   if FLAGS.jobs is not None:
     raise recipes.BadFlagError(
         '--jobs: needs --launcher=local; with Ray, --cpus_per_run and '

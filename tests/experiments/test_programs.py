@@ -99,7 +99,7 @@ def test_a_bad_flag_ends_with_one_line_before_any_training(
 
 def test_without_ray_the_extra_is_named(tmp_path, monkeypatch):
   monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
-  status, _, _ = _call(
+  status, _, _ = calling.call(
       synthetic_noise, f'--output_dir={tmp_path}', '--launcher=ray')
   assert status == ('synthetic_noise: --launcher: Ray is not installed; '
                     "pip install -e '.[ray]' does that.")

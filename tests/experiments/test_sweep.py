@@ -344,9 +344,9 @@ def test_the_time_left_follows_the_pace_of_the_runs(monkeypatch):
   run, = _runs('CE')
   run = dataclasses.replace(run, epochs=100)
   stream = io.StringIO()
-  bar = bar_lib.Bar(stream, [run], 0, estimates_lib.Estimates(), 2)
+  bar = bar_lib.Bar(stream, [run], 0, estimates_lib.Estimates())
   bar.note(run.key, f'{run.key}  epoch 1/100')
   now = 300.  # long after what was guessed
   bar.note(run.key, f'{run.key}  epoch 51/100')
-  bar.show(0, 1, 0)
+  bar.show(0, 1, 0, 2)
   assert '3 min left' in stream.getvalue()  # 49 epochs of 4 s
