@@ -9,8 +9,10 @@ asymmetric noise of 20, 30 and 40 percent; test accuracy at the end of training.
 Data sets: digits (default), mnist, fashion_mnist, cifar10, cifar100.
 Time: digits about five minutes on two cores (63 runs, one seed); mnist 35
 minutes a run on two cores; cifar needs GPUs.
-Expected: on digits under 40 percent asymmetric noise LN is far ahead of CE; in
-the paper 96.54 against 80.31 on MNIST, 61.20 against 36.95 on CIFAR-100.
+Expected: on digits (five seeds) LN 94.93 against 72.56 for CE under 40 percent
+symmetric noise, 85.15 against 78.47 under 40 percent asymmetric noise; in the
+paper, asymmetric, 96.54 against 80.31 on MNIST, 61.20 against 36.95 on
+CIFAR-100.
 """
 
 from experiments import app
