@@ -192,10 +192,12 @@ def _get(stream: ray.ObjectRefGenerator) -> dict[str, Any]:
 
 
 def _line(error: Exception) -> str:
-  lines = str(error).strip().splitlines() or ['']
-  # That of a task is a traceback, the others begin with what matters.
-  is_task = isinstance(error, ray.exceptions.RayTaskError)
-  return f'{type(error).__name__}: {lines[-1 if is_task else 0]}'
+  """What matters of a message that may be a page long."""
+  text = str(error).strip()
+  if isinstance(error, ray.exceptions.RayTaskError):  # a traceback
+    return text.rpartition('\n')[2]
+  sentence = text.partition('\n')[0].partition('. ')[0]
+  return f'{type(error).__name__}: {sentence}'
 
 
 def _identity(directory: pathlib.Path) -> str:

@@ -30,7 +30,7 @@ from experiments import ray_pool  # noqa: E402, needs Ray
 pytestmark = pytest.mark.slow
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-_EPOCHS = 50
+_EPOCHS = 80
 _RUNS = [
     training.Run(method=method, noise='sym:0.4', epochs=_EPOCHS)
     for method in ('Forward', 'LN')]  # and CE, for Forward
@@ -54,6 +54,7 @@ def _limit():
 def _settings(monkeypatch):
   for name, value in ray_pool.SETTINGS.items():
     monkeypatch.setenv(name, value)
+  monkeypatch.setenv('RAY_health_check_period_ms', '500')
   monkeypatch.delenv('RAY_ADDRESS', raising=False)
 
 
@@ -154,7 +155,7 @@ def test_a_node_is_killed_and_the_results_are_those_of_a_local_sweep(
   victim = next(iter(cluster.worker_nodes))
 
   def kill_when_both_train():
-    _wait_for(lambda: sum(e > 3 for e in _epochs(tmp_path).values()) == 2)
+    _wait_for(lambda: len(_epochs(tmp_path)) == 2)
     _kill(victim)
 
   pool = _Watched(cluster.address)
@@ -164,7 +165,7 @@ def test_a_node_is_killed_and_the_results_are_those_of_a_local_sweep(
     results = sweep.run(
         _RUNS, output_dir=tmp_path, pool=pool, stream=io.StringIO(),
         keep_weights=_is_ln)
-    assert pool.slots == 1
+    _wait_for(lambda: pool.slots == 1)  # Ray itself takes a while to see it
   finally:
     pool.close()
   assert not results.failures
@@ -179,7 +180,7 @@ def test_a_node_is_killed_and_the_results_are_those_of_a_local_sweep(
   key = pool.seen[lost][0]
   first = next(answer['progress'] for other, answer in pool.seen[lost + 1:]
                if other == key)
-  assert int(re.search(r'epoch (\d+)/', first)[1]) > 3
+  assert int(re.search(r'epoch (\d+)/', first)[1]) > 1
   assert not _epochs(tmp_path)
 
 
