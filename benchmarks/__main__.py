@@ -82,6 +82,10 @@ def write_docs(report: dict) -> None:
 def run_all(names: Sequence[str], json_file: str | None, docs: bool) -> None:
   """Runs benchmarks and reports on them."""
   report = {'setup': setup(), 'benchmarks': {}}
+  if json_file and pathlib.Path(json_file).exists():
+    before = json.loads(pathlib.Path(json_file).read_text(encoding='utf-8'))
+    if before['setup'] == report['setup']:
+      report = before
   for name in names:
     print(f'{name} ...', file=sys.stderr)
     report['benchmarks'][name] = run_apart(name)
@@ -100,7 +104,9 @@ def main() -> None:
   parser.add_argument(
       'names', nargs='*', metavar='NAME',
       help=f'of {", ".join(NAMES)}; default: all')
-  parser.add_argument('--json', help='file that keeps the report')
+  parser.add_argument(
+      '--json', help='file that keeps the report; others of the same machine '
+      'and versions that are in it stay')
   parser.add_argument(
       '--docs', action='store_true', help='write docs/performance.md, too')
   parser.add_argument('--here', action='store_true', help=argparse.SUPPRESS)
