@@ -132,13 +132,13 @@ def measure() -> list[timing.Row]:
       measure_methods(
           'MLP on digits, B=64', {}, digits, _DIGITS_EPOCHS, 30, '<= 1.15'),
       measure_methods(
-          'LeNet-5, B=256', lenet, mnist, 1, 15, '<= 1.02'),
-      measure_methods('WRN-16-2, B=128', wrn, cifar, 1, 12, '<= 1.02'),
+          'LeNet-5, B=256', lenet, mnist, 1, 12, '<= 1.02'),
+      measure_methods('WRN-16-2, B=128', wrn, cifar, 1, 8, '<= 1.02'),
   ]
   run = training.Run(method='CE', **lenet)
   times = timing.take_turns(
       {'loop': make_loop(run, mnist), 'bare': make_bare_step(
-          run, mnist, steps)}, 15)
+          run, mnist, steps)}, 12)
   rows.append(timing.ratio(
       'loop / bare step, LeNet-5, B=256', times, 'loop', 'bare', '<= 1.05'))
   run = training.Run(method='CE')

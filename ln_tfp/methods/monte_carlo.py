@@ -21,8 +21,8 @@ import tensorflow as tf
 
 from ln_tfp.data import random
 
-# Numbers in one chunk of logits, [K, batch, samples]: 2 MB, fits the caches.
-_CHUNK = 2**19
+# Numbers in one chunk of logits, [K, batch, samples]: 1 MB, fits the caches.
+_CHUNK = 2**18
 _MIN_SAMPLES = 8
 # Logits this close to the largest mean can go through exp without a shift.
 _SAFE_SPREAD = 60.
