@@ -1,0 +1,65 @@
+"""What the docs show comes from the results in results/evidence."""
+
+import pathlib
+import shutil
+
+from absl.testing import flagsaver
+import pytest
+
+from experiments import hyperparameters
+from experiments import natural_noise
+from experiments import synthetic_noise
+from experiments import tuned
+from tests.experiments import calling
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_EVIDENCE = _ROOT / 'results' / 'evidence'
+_MARKS = '<!-- digits table: begin -->\n', '<!-- digits table: end -->'
+
+
+@pytest.fixture(autouse=True)
+def _restore_flags():
+  with flagsaver.flagsaver():
+    yield
+
+
+def _remake(directory, program, name, *arguments):
+  """A table made anew from the packed results alone."""
+  for archive in _EVIDENCE.glob('*.zip'):
+    shutil.copy(archive, directory)
+  status, output, errors = calling.call(
+      program, f'--output_dir={directory}', *arguments)
+  assert status == 0, errors
+  assert ' 0 to train' in errors
+  assert 'not run' not in output
+  return (directory / name).read_text(encoding='utf-8')
+
+
+@pytest.mark.parametrize('program, dataset', [
+    (synthetic_noise, 'digits'), (natural_noise, 'digits_n')])
+def test_the_tables_follow_from_the_results(tmp_path, program, dataset):
+  name = f'tables/{program.__name__.rpartition(".")[2]}-{dataset}.md'
+  made = _remake(tmp_path, program, name, f'--dataset={dataset}', '--seeds=5')
+  assert made == (_EVIDENCE / name).read_text(encoding='utf-8')
+  assert 'n = 5' in made
+
+
+def test_the_readme_shows_the_table():
+  readme = (_ROOT / 'README.md').read_text(encoding='utf-8')
+  begin, end = (readme.index(mark) for mark in _MARKS)
+  table = _EVIDENCE / 'tables' / 'synthetic_noise-digits.md'
+  assert readme[begin + len(_MARKS[0]):end].strip() == table.read_text(
+      encoding='utf-8').strip()
+
+
+@pytest.mark.parametrize('dataset, noises', [
+    ('digits', synthetic_noise.NOISES),
+    ('digits_n', [f'human:{name}' for name in (
+        'random1', 'random2', 'random3', 'aggregate', 'worst')])])
+def test_the_tuned_hyperparameters_are_the_winners(
+    tmp_path, dataset, noises):
+  name = f'tuned/{dataset}.csv'
+  made = _remake(tmp_path, hyperparameters, name, f'--dataset={dataset}',
+                 f'--noise={",".join(noises)}')
+  assert made == (tuned.DIRECTORY / f'{dataset}.csv').read_text(
+      encoding='utf-8')
