@@ -1,6 +1,12 @@
 """Settings for all tests."""
 
 import os
+import signal
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, which
+# some of them are about.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+  signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Before TensorFlow is imported anywhere.
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
