@@ -97,7 +97,6 @@ def slope(
     name: str, sizes: list[float], values: list[float], unit: str) -> Row:
   """The slope of log(value) over log(size), by least squares; goal: 1."""
   value = np.polyfit(np.log(sizes), np.log(values), 1)[0]
-  # Twice the work in twice the time: what is above is noise or trouble.
   points = ', '.join(f'{size:,}: {v:.3g}' for size, v in zip(sizes, values))
   return Row(name, float(value), n=len(sizes), goal='<= 1',
              detail=f'{points} {unit}')

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 import psutil
 import pytest
@@ -22,6 +21,7 @@ import pytest
 from experiments import pool as pool_lib
 from experiments import sweep
 from ln_tfp import training
+from tests import waiting
 
 ray = pytest.importorskip(
     'ray', reason="Ray is not installed: pip install -e '.[ray]'")
@@ -34,6 +34,7 @@ _EPOCHS = 80
 _RUNS = [
     training.Run(method=method, noise='sym:0.4', epochs=_EPOCHS)
     for method in ('Forward', 'LN')]  # and CE, for Forward
+_WAIT_SECONDS = 400.
 _LIMIT_SECONDS = 600  # for a machine that is busy otherwise
 
 
@@ -121,13 +122,6 @@ def _epochs(directory):
   return last
 
 
-def _wait_for(condition, seconds=400.):
-  deadline = time.monotonic() + seconds
-  while not condition():
-    assert time.monotonic() < deadline
-    time.sleep(.02)
-
-
 def _numbers(results):
   """All that must be equal, number by number."""
   return {
@@ -155,7 +149,7 @@ def test_a_node_is_killed_and_the_results_are_those_of_a_local_sweep(
   victim = next(iter(cluster.worker_nodes))
 
   def kill_when_both_train():
-    _wait_for(lambda: len(_epochs(tmp_path)) == 2)
+    waiting.wait_for(lambda: len(_epochs(tmp_path)) == 2, _WAIT_SECONDS)
     _kill(victim)
 
   pool = _Watched(cluster.address)
@@ -165,7 +159,8 @@ def test_a_node_is_killed_and_the_results_are_those_of_a_local_sweep(
     results = sweep.run(
         _RUNS, output_dir=tmp_path, pool=pool, stream=io.StringIO(),
         keep_weights=_is_ln)
-    _wait_for(lambda: pool.slots == 1)  # Ray itself takes a while to see it
+    # Ray itself takes a while to see it.
+    waiting.wait_for(lambda: pool.slots == 1, _WAIT_SECONDS)
   finally:
     pool.close()
   assert not results.failures
@@ -198,7 +193,7 @@ def test_nodes_that_do_not_see_the_output_directory_send_their_results(
   environment = {**os.environ, 'PYTHONPATH': str(_ROOT)}
   with subprocess.Popen(
       command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as one:
-    _wait_for(lambda: list(results.glob('*.json')))
+    waiting.wait_for(lambda: list(results.glob('*.json')), _WAIT_SECONDS)
     one.kill()
   before = {file: file.read_bytes() for file in results.glob('*.json')}
   assert len(before) == 1  # CE
@@ -239,7 +234,7 @@ def test_an_interrupt_ends_the_cluster_of_the_sweep(tmp_path):
       f'--output_dir={tmp_path}']
   with subprocess.Popen(
       command, cwd=_ROOT, stderr=subprocess.PIPE, text=True) as driver:
-    _wait_for(lambda: _epochs(tmp_path))
+    waiting.wait_for(lambda: _epochs(tmp_path), _WAIT_SECONDS)
     mine = psutil.Process(driver.pid).children(recursive=True)
     assert any('ray::perform' in process.name() for process in mine)
     driver.send_signal(signal.SIGINT)

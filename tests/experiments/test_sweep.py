@@ -20,6 +20,7 @@ from experiments import pool as pool_lib
 from experiments import store
 from experiments import sweep
 from ln_tfp import training
+from tests import waiting
 from tests.experiments import fake_worker
 
 _FAKE = 'tests.experiments.fake_worker'
@@ -61,13 +62,6 @@ def _gone(pid, seconds=10.):
       return True
     time.sleep(.05)
   return False
-
-
-def _wait_for(condition, seconds=30.):
-  deadline = time.monotonic() + seconds
-  while not condition():
-    assert time.monotonic() < deadline
-    time.sleep(.05)
 
 
 def test_all_runs_are_trained_once(tmp_path):
@@ -215,7 +209,7 @@ def test_an_interrupt_leaves_no_process_behind(tmp_path):
   log = tmp_path / 'log'
 
   def interrupt():
-    _wait_for(log.exists)
+    waiting.wait_for(log.exists)
     signal.raise_signal(signal.SIGINT)
 
   threading.Thread(target=interrupt).start()
@@ -241,7 +235,7 @@ def test_the_workers_of_a_sweep_that_is_killed_end_themselves(tmp_path):
        'workers.submit("key", json.loads(sys.argv[1]))\n'
        'workers.wait(60)\nworkers.wait(60)', json.dumps(task)])
   with sweeping:
-    _wait_for((tmp_path / 'log').exists)
+    waiting.wait_for((tmp_path / 'log').exists)
     sweeping.kill()
   [[_, _, pid]] = _log(tmp_path)
   assert _gone(int(pid))
@@ -319,7 +313,7 @@ def test_a_killed_training_goes_on_where_it_was(tmp_path):
   pool = pool_lib.Pool(1)
 
   def kill():
-    _wait_for(lambda: any(
+    waiting.wait_for(lambda: any(
         int(file.stem[-6:]) > 3 for file in checkpoints.glob('epoch-*.ckpt')),
               seconds=120)
     os.kill(pool.pids()[0], signal.SIGKILL)
