@@ -160,7 +160,12 @@ def _connect(address: str | None, runtime: dict[str, Any]) -> None:
                include_dashboard=False, **arguments)
     else:
       _check_answers(address)
-      ray.init(address, **arguments)
+      try:
+        ray.init(address, **arguments)
+      except ConnectionError as error:
+        raise ConnectionError(
+            f'{error}. A cluster that asks for a token needs '
+            'RAY_AUTH_MODE=token here, too.') from error
   finally:
     if threading.current_thread() is threading.main_thread():
       signal.signal(signal.SIGTERM, handler)  # Ray has put its own there

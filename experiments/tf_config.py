@@ -27,6 +27,8 @@ from typing import NoReturn
 # Below the ports that Linux gives to connections. Jobs with neighbouring
 # numbers get ports that are ten apart, for the tasks of one node.
 _PORTS = range(10000, 30000, 10)
+# Ray's own processes have the ports from 10001 to 19999.
+_RAY_PORT = 20000
 _MAX_HOSTS = 100_000
 
 
@@ -133,11 +135,12 @@ def expand_counts(text: str) -> list[int]:
 
 
 def run_on_ray(
-    command: Sequence[str], num_workers: int, port: int = _PORTS[0]) -> int:
+    command: Sequence[str], num_workers: int, port: int = _RAY_PORT) -> int:
   """Runs a command as workers on a Ray cluster, one beside the other.
 
-  The nodes get workers in turn, and each worker its share of the GPUs of its
-  node.
+  The nodes get workers in turn, beginning with this one, so that the chief's
+  results are here. Each runs in the directory of the same name as this process
+  and has its share of the GPUs of its node.
 
   Args:
     command: the same for all; each has its own TF_CONFIG.
@@ -150,16 +153,19 @@ def run_on_ray(
   import ray
   from ray.util import scheduling_strategies
 
+  directory = os.getcwd()
+
   @ray.remote(max_retries=0)
   def work(config):
     return subprocess.call(
-        list(command), env={**os.environ, 'TF_CONFIG': config})
+        list(command), cwd=directory, env={**os.environ, 'TF_CONFIG': config})
 
   if not ray.is_initialized():
     ray.init(address='auto')
+  here = ray.get_runtime_context().get_node_id()
   nodes = sorted(
       (node for node in ray.nodes() if node['Alive']),
-      key=lambda node: node['NodeManagerAddress'])
+      key=lambda node: (node['NodeID'] != here, node['NodeManagerAddress']))
   places = list(itertools.islice(itertools.cycle(nodes), num_workers))
   addresses = [
       f"{node['NodeManagerAddress']}:{port + index}"
@@ -196,8 +202,11 @@ def main(argv: Sequence[str]) -> int:
   if arguments.ray is not None:
     if arguments.ray < 1 or not arguments.command:
       parser.error('--ray: needs a command and at least one worker')
-    return run_on_ray(
-        arguments.command, arguments.ray, arguments.port or _PORTS[0])
+    try:
+      return run_on_ray(
+          arguments.command, arguments.ray, arguments.port or _RAY_PORT)
+    except ConnectionError as error:
+      parser.error(f'--ray: {error}')
   try:
     config = from_slurm(os.environ, arguments.port)
   except ValueError as error:

@@ -95,18 +95,19 @@ def test_outside_of_slurm_the_command_says_so(monkeypatch, capsys):
 
 
 _ON_RAY = """
+import os
 import sys
 import ray
 from experiments import tf_config
 ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-keep = ['sh', '-c', 'echo "$TF_CONFIG" > "$0/$$"', sys.argv[1]]
-print(tf_config.run_on_ray(keep, 2))
+os.chdir(sys.argv[1])
+print(tf_config.run_on_ray(['sh', '-c', 'echo "$TF_CONFIG" > $$'], 2))
 print(tf_config.run_on_ray(['sh', '-c', 'exit 3'], 2))
 """
 
 
 @pytest.mark.slow
-def test_ray_starts_a_worker_for_each_index(tmp_path):
+def test_ray_starts_a_worker_for_each_index_in_this_directory(tmp_path):
   pytest.importorskip('ray')
   done = subprocess.run(
       [sys.executable, '-c', _ON_RAY, str(tmp_path)], cwd=loopback.ROOT,
