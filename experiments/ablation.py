@@ -69,6 +69,7 @@ def choose(base, noise):
 
 def main(argv):
   del argv
+  app.refuse('methods')
   app.check_dataset(NOISES)
   base = app.base_run()
   noise = app.single_noise(NOISES[base.dataset])
@@ -84,7 +85,7 @@ def main(argv):
       list(ROWS), [tables.noise_column(noise)], cells, results,
       published=paper, corner='Covariance', notes=[
           'LN: full covariance with the dummy class, the method itself.',
-          *app.deviations(base)])
+          *app.notes(base, grids.flat(cells))])
   app.show(table, f'ablation-{base.dataset}')
   return app.exit_status(results)
 

@@ -12,8 +12,9 @@ Data sets: digits (default), mnist, fashion_mnist, cifar10, cifar100. The
 paper's figure is of cifar10.
 Time: digits about a minute on two cores (6 runs, shared with synthetic_noise);
 cifar10 needs GPUs.
-Expected: Het-tau-Sigma comes to fit the wrong labels, and its validation
-accuracy falls meanwhile; LN fits far fewer of them and falls less.
+Expected: in the paper Het-tau-Sigma comes to fit the wrong labels, and its
+validation accuracy falls meanwhile; LN fits far fewer of them and falls less.
+On digits (one seed) both fit few, at sym:0.4 4.8 and 6.5 percent of them.
 """
 
 from absl import flags
@@ -73,9 +74,11 @@ def draw(cells: dict[grids.Place, list[training.Result]]):
 def main(argv):
   del argv
   app.check_dataset(synthetic_noise.DATASETS)
-  base = app.base_run()
+  base, noises = app.base_run(), app.noises(NOISES)
+  if 'none' in noises:
+    raise app.BadFlagError('--noise: without noise no label is wrong.')
   cells = grids.seeded(
-      app.choose(base, app.methods(METHODS), app.noises(NOISES)), app.seeds())
+      app.choose(base, app.methods(METHODS), noises), app.seeds())
   results = app.train(grids.flat(cells))
   done = {place: figures.finished(results.get(run.key) for run in runs)
           for place, runs in cells.items()}

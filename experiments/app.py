@@ -40,7 +40,6 @@ from ln_tfp import training
 
 FLAGS = flags.FLAGS
 base_run = recipes.base_run
-deviations = recipes.deviations
 train = launch.train
 exit_status = launch.exit_status
 BadFlagError = recipes.BadFlagError
@@ -99,6 +98,7 @@ def check_and_call(main, argv):
   """Checks what all programs have in common, and calls one."""
   if len(argv) > 1:
     raise BadFlagError(f'Not a flag: {argv[1]}')
+  methods(), noises(['none']), seeds()  # also where they are not used
   launch.check_flags()
   return launch.call(lambda: main(argv))
 
@@ -115,6 +115,13 @@ def guard(function):
     print(f'{program}: interrupted; the same command goes on from here.',
           file=sys.stderr)
     sys.exit(128 + signal.SIGINT)
+
+
+def refuse(*names: str) -> None:
+  """Refuses flags that mean nothing to a program."""
+  for name in names:
+    if FLAGS[name].present:
+      raise BadFlagError(f'--{name}: this program has no use for it.')
 
 
 def single_noise(default: str) -> str:
@@ -181,6 +188,22 @@ def tuned_run(
         dataclasses.replace(run, noise=noise, seed=seed), chosen)
 
 
+def notes(base: training.Run, runs: Iterable[training.Run]) -> list[str]:
+  """Notes for a table: where its runs are not as in the paper.
+
+  Args:
+    base: what the runs have in common.
+    runs: the runs.
+  """
+  found = recipes.deviations(base)
+  if FLAGS.hyperparameters:
+    found.append(f'Replaced hyperparameters: {FLAGS.hyperparameters}.')
+  if not FLAGS.search and any(map(tuned.is_reinterpreted, runs)):
+    found.append("LN's lambda is 0.316 where the paper's table prints 0.1, "
+                 'which is read as lambda^2 (docs/protocol.md).')
+  return found
+
+
 def choose(
     run: training.Run, names: Sequence[str],
     kinds: Sequence[str]) -> dict[grids.Place, training.Run]:
@@ -209,7 +232,8 @@ def search(
 ) -> dict[grids.Place, training.Run]:
   """Trains all points, and returns the winner of each place.
 
-  The winners are written to OUTPUT_DIR/tuned/NAME.csv, too.
+  The winners are written to OUTPUT_DIR/tuned/NAME.csv, too, beside those of
+  earlier searches.
   """
   print('The search; its winners are trained with the other seeds then.',
         file=sys.stderr)
@@ -226,29 +250,44 @@ def write_winners(
     points: Mapping[grids.Place, Sequence[training.Run]],
     results: Mapping[str, training.Result], name: str) -> pathlib.Path:
   """Writes the winners of a search in the form of `experiments/tuned`."""
-  return write(f'tuned/{name}.csv', tuned.to_csv(
-      points, grids.winners(points, results), results))
+  return write(
+      f'tuned/{name}.csv',
+      tuned.to_csv(points, grids.winners(points, results), results),
+      ('dataset', 'method', 'noise'))
 
 
-def show(table: tables.Table, name: str, csv: str | None = None) -> None:
+def show(
+    table: tables.Table, name: str, csv: str | None = None,
+    keys: Sequence[str] = ('row', 'column')) -> None:
   """Prints a table and writes it to OUTPUT_DIR/tables/NAME.{md,tex,csv}.
+
+  The CSV file, which is what the report reads, keeps what earlier calls have
+  written for other cells, or for more seeds.
 
   Args:
     table: the table.
     name: of its files.
     csv: the content of the CSV file, where it is not that of the cells.
+    keys: the columns that tell the lines of the CSV file apart.
   """
   print(render.to_text(table))
-  for suffix, text in (
-      ('md', render.to_markdown(table)), ('tex', render.to_latex(table)),
-      ('csv', csv or render.to_csv(table))):
-    file = write(f'tables/{name}.{suffix}', text)
+  write(f'tables/{name}.md', render.to_markdown(table))
+  write(f'tables/{name}.tex', render.to_latex(table))
+  file = write(f'tables/{name}.csv', csv or render.to_csv(table), keys)
   print(f'Written to {file.with_suffix("")}.md, .tex and .csv.')
 
 
-def write(name: str, text: str) -> pathlib.Path:
-  """Writes a file below the output directory."""
+def write(name: str, text: str, keys: Sequence[str] = ()) -> pathlib.Path:
+  """Writes a file below the output directory.
+
+  Args:
+    name: of the file.
+    text: its content.
+    keys: of a CSV file that is merged with one that is there already.
+  """
   file = pathlib.Path(FLAGS.output_dir) / name
+  if keys and file.exists():
+    text = render.merge_csv(file.read_text(encoding='utf-8'), text, keys)
   files.write_atomically(file, text.encode())
   return file
 

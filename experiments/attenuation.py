@@ -106,6 +106,7 @@ def draw(curves: dict[float, Curve]):
 
 def main(argv):
   del argv
+  app.refuse('methods', 'noise', 'search', 'seeds')
   curves = {value: optimise(RESIDUALS, value) for value in _MIN_SCALES}
   figures.publish(lambda: draw(curves), FLAGS.output_dir, figures.Record(
       name='attenuation',

@@ -76,6 +76,7 @@ def predict(run, result, examples, source):
 
 def main(argv):
   del argv
+  app.refuse('noise')
   app.check_dataset(CLEAN)
   dataset = app.FLAGS.dataset
   methods = app.methods(grids.CALIBRATION_METHODS)
@@ -93,7 +94,7 @@ def main(argv):
       f'NLL of three annotators on the training set of {dataset}', methods,
       [tables.Column('none', 'NLL')], cells, results,
       value=lambda result: measured[result.key], lower_is_better=True,
-      notes=app.deviations(base),
+      notes=app.notes(base, grids.flat(cells)),
       published={
           (method, 'none'): number for (name, method), number
           in published.calibration().items() if name == dataset})

@@ -14,10 +14,13 @@ import os
 import pathlib
 
 from experiments import figures
+from experiments import grids
+from experiments import pairs
 from experiments import published
 from experiments import recipes
 from experiments import store
 from experiments import tables
+from experiments import tuned
 from ln_tfp import training
 
 Place = tuple[str, str]
@@ -65,15 +68,20 @@ class Cells(dict[Place, Number]):
   Args:
     numbers: the numbers there are.
     basis: where is noted what is behind each number that is asked for.
+    why_not: of numbers that are not there: what became of their runs.
   """
 
-  def __init__(self, numbers: Mapping[Place, Number], basis: Basis):
+  def __init__(
+      self, numbers: Mapping[Place, Number], basis: Basis,
+      why_not: Mapping[Place, str] | None = None):
     super().__init__(numbers)
     self._basis = basis
+    self._why_not = why_not or {}
 
   def __getitem__(self, place: Place) -> Number:
     if place not in self:
-      raise NotRun(f'{place[0]} with {place[1]} was not run')
+      why = self._why_not.get(place, tables.MISSING)
+      raise NotRun(f'{place[0]} with {place[1]}: {why}')
     number = super().__getitem__(place)
     self._basis.seeds.add(number.seeds)
     self._basis.settings |= number.settings
@@ -126,7 +134,7 @@ class Facts:
         title=f'{kind} on {dataset}',
         rows=list(dict.fromkeys(line['row'] for line in lines)),
         columns=[tables.Column(key, 'NLL') if calibration
-                 else tables.noise_column(key) for key in columns],
+                 else tables.noise_column(key, dataset) for key in columns],
         cells=cells, lower_is_better=calibration)
 
   def _cell(self, line, kind, file) -> tables.Cell:
@@ -151,18 +159,27 @@ class Facts:
         published=paper)
 
   def cells(self, table: str, dataset: str) -> Cells:
-    """The numbers of a table."""
+    """The numbers of a table of which all runs have finished."""
     name = f'{table}-{dataset}'
     if name not in self.tables:
       raise NotRun(f'{table} was not run')
-    return Cells({
-        place: Number(
-            cell.mean, cell.std, len(cell.values), self.settings(cell.keys))
-        for place, cell in self.tables[name].cells.items() if cell.values
-    }, self.basis)
+    numbers, why_not = {}, {}
+    for place, cell in self.tables[name].cells.items():
+      if len(cell.values) == len(cell.keys) > 0:
+        numbers[place] = Number(
+            cell.mean, cell.std, len(cell.values),
+            self.settings(cell.keys, tuned_ones=table != 'ablation'))
+      else:
+        why_not[place] = cell.remark() or cell.numbers(0)
+    return Cells(numbers, self.basis, why_not)
 
-  def figure(self, name: str) -> list[training.Result]:
-    """The results behind a figure; all of them have to be there."""
+  def figure(self, name: str, *noises: str) -> list[training.Result]:
+    """The results behind a figure; all of them have to be there.
+
+    Args:
+      name: of the figure.
+      *noises: those that it has to show, and no others.
+    """
     record = self._record(name)
     missing = [key for key in record.runs if key not in self.results]
     if missing:
@@ -171,22 +188,35 @@ class Facts:
     diverged = [each.key for each in found if each.status != 'finished']
     if diverged:
       raise NotRun(f'{diverged[0]} diverged')
+    shown = {result.run['noise'] for result in found}
+    if shown != set(noises):
+      raise NotRun(f'the figure is of {", ".join(sorted(shown))}, not of '
+                   f'{", ".join(noises)}')
     self.basis.seeds.add(len({result.run['seed'] for result in found}))
     self.basis.settings |= self.settings(record.runs)
     return found
 
-  def numbers(self, name: str) -> dict[str, float]:
+  def numbers(self, name: str, *noises: str) -> dict[str, float]:
     """The numbers noted with a figure, whose runs have to be there."""
-    self.figure(name)
+    self.figure(name, *noises)
     return dict(self._record(name).numbers)
 
-  def settings(self, keys: Iterable[str]) -> frozenset[str]:
-    """How runs were trained: by the recipe, or what was different."""
-    runs = [training.Run.from_dict(self.results[key].run) for key in keys
-            if key in self.results]
-    return frozenset(_settings(dataclasses.replace(
-        run, method='LN', hyperparameters=(), noise='none', seed=0))
-                     for run in runs)
+  def settings(
+      self, keys: Iterable[str], tuned_ones: bool = False) -> frozenset[str]:
+    """How runs were trained: by the recipe, or what was different.
+
+    Args:
+      keys: of the runs.
+      tuned_ones: whether they are meant to have tuned hyperparameters.
+    """
+    runs = {dataclasses.replace(
+        training.Run.from_dict(self.results[key].run), seed=0)
+            for key in keys if key in self.results}
+    found = {_settings(dataclasses.replace(
+        run, method='LN', hyperparameters=(), noise='none')) for run in runs}
+    if tuned_ones:
+      found |= {_untuned(run) for run in runs} - {''}
+    return frozenset(found)
 
   def _record(self, name):
     if name not in self.records:
@@ -200,6 +230,22 @@ def _settings(run: training.Run) -> str:
   return notes[0].rstrip('.') if notes else f'recipe of {run.dataset}'
 
 
+@functools.cache
+def _untuned(run: training.Run) -> str:
+  """The hyperparameters of a run that are not the tuned ones."""
+  try:
+    expected = tuned.method(
+        run.method, run.dataset, run.noise).hyperparameters()
+  except tuned.NotTunedError:
+    return ''
+  values = run.resolve_method().hyperparameters()
+  changed = {name: value for name, value in values.items()
+             if value != expected[name]}
+  if not changed:
+    return ''
+  return f'{run.method} on {run.noise} with {pairs.write(changed)}'
+
+
 class PublishedFacts:
   """The paper's own numbers, in the same form; it prints none of figures."""
 
@@ -210,19 +256,15 @@ class PublishedFacts:
     """The numbers of a table."""
     numbers = {
         'ablation': self._ablation, 'calibration': self._calibration,
-    }.get(table, lambda dataset: self._accuracy(table, dataset))(dataset)
+    }.get(table, lambda dataset: grids.paper_accuracy(table, dataset))(dataset)
     return Cells({
         place: Number(number.mean, number.std, published.SEEDS)
         for place, number in numbers.items()}, self.basis)
 
-  def figure(self, name: str):
+  def figure(self, name: str, *noises: str):
     raise NotRun('the paper prints no numbers')
 
   numbers = figure
-
-  def _accuracy(self, table, dataset):
-    return {(method, noise): number for (name, method, noise), number
-            in published.accuracy(table).items() if name == dataset}
 
   def _ablation(self, dataset):
     column = 'human:noisy' if dataset == 'cifar100n' else 'human:worst'

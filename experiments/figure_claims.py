@@ -4,7 +4,12 @@ import statistics
 
 import numpy as np
 
+from experiments import accuracy_evolution
 from experiments import evidence
+from experiments import label_smoothing
+from experiments import residuals
+from experiments import sensitivity
+from experiments import toy_datasets
 
 # Whether it holds, and the numbers that were compared.
 Outcome = tuple[bool, str]
@@ -13,7 +18,7 @@ Outcome = tuple[bool, str]
 def toy_boundary(facts: evidence.Facts, dataset: str) -> Outcome:
   """CE fits over 90 % of the noisy labels, LN fewer; LN tests better."""
   runs = {result.run['method']: result.metrics
-          for result in facts.figure('toy_datasets')
+          for result in facts.figure('toy_datasets', toy_datasets.NOISE)
           if result.run['dataset'] == dataset}
   fits = {name: 100. * m['train_accuracy_given'] for name, m in runs.items()}
   test = {name: 100. * m['test_accuracy'] for name, m in runs.items()}
@@ -26,7 +31,9 @@ def toy_boundary(facts: evidence.Facts, dataset: str) -> Outcome:
 def fits_fewer_wrong_labels(facts: evidence.Facts, dataset: str) -> Outcome:
   """LN fits fewer wrong labels than Het-tau-Sigma, and degrades less."""
   groups = evidence.grouped(
-      facts.figure(f'accuracy_evolution-{dataset}'), 'noise', 'method')
+      facts.figure(
+          f'accuracy_evolution-{dataset}', *accuracy_evolution.NOISES),
+      'noise', 'method')
   parts, holds = [], True
   for noise, methods in groups.items():
     fitted, fallen = (
@@ -42,6 +49,18 @@ def fits_fewer_wrong_labels(facts: evidence.Facts, dataset: str) -> Outcome:
   return holds, '; '.join(parts)
 
 
+def het_degrades(facts: evidence.Facts, dataset: str) -> Outcome:
+  """Het-tau-Sigma ends more than a point below its best epoch."""
+  groups = evidence.grouped(
+      facts.figure(
+          f'accuracy_evolution-{dataset}', *accuracy_evolution.NOISES),
+      'noise', 'method')
+  falls = {noise: statistics.fmean(map(_fall, methods['Het-tau-Sigma']))
+           for noise, methods in groups.items()}
+  return min(falls.values()) > 1., 'points below the best epoch: ' + ', '.join(
+      f'{noise} {fall:.1f}' for noise, fall in falls.items())
+
+
 def _fitted_wrong_labels(result):
   return 100. * result.metrics['train_accuracy_mislabelled_given']
 
@@ -54,7 +73,8 @@ def _fall(result):
 
 def small_tau_overfits(facts: evidence.Facts, dataset: str) -> Outcome:
   """At the least tau accuracy is below the best, more wrong labels fitted."""
-  groups = _by_setting(facts, f'sensitivity-{dataset}', 'temperature')
+  groups = _by_setting(
+      facts, f'sensitivity-{dataset}', sensitivity.NOISE, 'temperature')
   parts, holds = [], True
   for min_scale, by_tau in groups.items():
     test = {tau: _mean(runs, 'test_accuracy') for tau, runs in by_tau.items()}
@@ -70,12 +90,13 @@ def small_tau_overfits(facts: evidence.Facts, dataset: str) -> Outcome:
 
 
 def slow_convergence(facts: evidence.Facts, dataset: str) -> Outcome:
-  """At the largest tau a small lambda leaves clean labels unfitted."""
-  groups = _by_setting(facts, f'sensitivity-{dataset}', 'temperature')
+  """At the largest tau a small lambda leaves a point more labels unfitted."""
+  groups = _by_setting(
+      facts, f'sensitivity-{dataset}', sensitivity.NOISE, 'temperature')
   high = max(max(by_tau) for by_tau in groups.values())
   clean = {min_scale: _mean(by_tau[high], 'train_accuracy_clean_part')
            for min_scale, by_tau in groups.items()}
-  return clean[min(clean)] < clean[max(clean)], (
+  return clean[min(clean)] < clean[max(clean)] - 1., (
       f'tau {high:g}, right training labels fitted: ' + ', '.join(
           f'lambda {scale:g} {value:.1f} %'
           for scale, value in clean.items()))
@@ -83,7 +104,9 @@ def slow_convergence(facts: evidence.Facts, dataset: str) -> Outcome:
 
 def smoothing_matters_little(facts: evidence.Facts, dataset: str) -> Outcome:
   """For small lambda, all t give accuracies within three points."""
-  groups = _by_setting(facts, f'label_smoothing-{dataset}', 'label_smoothing')
+  groups = _by_setting(
+      facts, f'label_smoothing-{dataset}', label_smoothing.NOISE,
+      'label_smoothing')
   parts, holds = [], True
   for min_scale, by_t in groups.items():
     if min_scale < 1.:
@@ -97,7 +120,9 @@ def smoothing_matters_little(facts: evidence.Facts, dataset: str) -> Outcome:
 
 def smoothing_hurts(facts: evidence.Facts, dataset: str) -> Outcome:
   """For lambda = 1 the largest t is worse than the least."""
-  groups = _by_setting(facts, f'label_smoothing-{dataset}', 'label_smoothing')
+  groups = _by_setting(
+      facts, f'label_smoothing-{dataset}', label_smoothing.NOISE,
+      'label_smoothing')
   if 1. not in groups:
     raise evidence.NotRun('lambda = 1 was not run')
   test = {t: _mean(runs, 'test_accuracy') for t, runs in groups[1.].items()}
@@ -108,16 +133,31 @@ def smoothing_hurts(facts: evidence.Facts, dataset: str) -> Outcome:
 
 def covariance_resists(facts: evidence.Facts, dataset: str) -> Outcome:
   """With Sigma_theta in training, fewer wrong labels are fitted than with I."""
-  runs = {result.hyperparameters['covariance']: _fitted_wrong_labels(result)
-          for result in facts.figure(f'residuals-{dataset}')}
-  return runs['full'] < runs['identity'], (
-      f"wrong labels fitted: I {runs['identity']:.1f} %, Sigma_theta "
-      f"{runs['full']:.1f} %")
+  return _covariance_resists(
+      facts.figure(f'residuals-{dataset}', residuals.MAIN))
+
+
+def covariance_resists_others(facts: evidence.Facts, dataset: str) -> Outcome:
+  """The same for the noises of the appendix."""
+  return _covariance_resists(facts.figure(
+      f'residuals_appendix-{dataset}', residuals.SYMMETRIC,
+      *residuals.HUMAN_NOISES))
+
+
+def _covariance_resists(results):
+  fitted = {}
+  for result in results:
+    fitted.setdefault(result.run['noise'], {})[
+        result.hyperparameters['covariance']] = _fitted_wrong_labels(result)
+  return all(each['full'] < each['identity'] for each in fitted.values()), (
+      'wrong labels fitted: ' + '; '.join(
+          f"{noise}: I {each['identity']:.1f} %, Sigma_theta "
+          f"{each['full']:.1f} %" for noise, each in fitted.items()))
 
 
 def covariance_reweights(facts: evidence.Facts, dataset: str) -> Outcome:
   """Sigma_theta raises the median loss of right labels, lowers the wrong's."""
-  numbers = facts.numbers(f'residuals_log-{dataset}')
+  numbers = facts.numbers(f'residuals_log-{dataset}', residuals.LOG)
   medians = {
       (sigma, label): numbers[f'median, Sigma_eval = {sigma}, {label} labels']
       for sigma in ('I', 'Sigma_theta') for label in ('right', 'wrong')}
@@ -129,10 +169,10 @@ def covariance_reweights(facts: evidence.Facts, dataset: str) -> Outcome:
       for label in ('right', 'wrong'))
 
 
-def _by_setting(facts, figure, setting):
+def _by_setting(facts, figure, noise, setting):
   """Results by lambda, then by another hyperparameter."""
   groups = {}
-  for result in facts.figure(figure):
+  for result in facts.figure(figure, noise):
     values = result.hyperparameters
     groups.setdefault(values['min_scale'], {}).setdefault(
         values[setting], []).append(result)
@@ -141,5 +181,3 @@ def _by_setting(facts, figure, setting):
 
 def _mean(results, metric):
   return 100. * statistics.fmean(result.metrics[metric] for result in results)
-
-

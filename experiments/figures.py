@@ -17,7 +17,6 @@ import os
 import pathlib
 import shlex
 import sys
-from typing import Any
 
 from absl import flags
 import matplotlib
@@ -189,14 +188,6 @@ def finished(
   return results
 
 
-def single(flag: str, values: Sequence[str]) -> str:
-  """The only value of a flag of which this figure shows one."""
-  if len(values) != 1:
-    raise recipes.BadFlagError(
-        f'--{flag}: this figure shows one. Received: {",".join(values)}')
-  return values[0]
-
-
 def numbers(flag: str, texts: Sequence[str]) -> list[float]:
   """The values of a flag that is a list of positive numbers."""
   try:
@@ -211,11 +202,6 @@ def numbers(flag: str, texts: Sequence[str]) -> list[float]:
 
 # The runs of each point (lambda, x) of a figure, one a seed.
 Cells = dict[tuple[float, float], list[training.Run]]
-
-
-def flat(cells: Mapping[Any, Iterable[training.Run]]) -> list[training.Run]:
-  """All runs."""
-  return [run for runs in cells.values() for run in runs]
 
 
 def draw_accuracy(

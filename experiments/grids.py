@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 import statistics
+from typing import Any
 
 from experiments import published
 from ln_tfp import methods as methods_lib
@@ -31,8 +32,8 @@ def seeded(
       for place, run in chosen.items()}
 
 
-def flat(cells: Mapping[Place, Iterable[training.Run]]) -> list[training.Run]:
-  """All runs of a table."""
+def flat(cells: Mapping[Any, Iterable[training.Run]]) -> list[training.Run]:
+  """All runs of a table or figure."""
   return [run for runs in cells.values() for run in runs]
 
 

@@ -11,7 +11,7 @@ are also written to OUTPUT_DIR/tuned/DATASET.csv, in the form of the files in
 experiments/tuned; the CSV file of the table has all points.
 
 Data sets: all of synthetic_noise and natural_noise (default: digits).
-Noise: sym:0.4 by default.
+Noise: sym:0.4 by default; all label sets of a data set with human labels.
 Time: digits about four minutes on two cores (47 runs).
 Expected: on digits with sym:0.4, GCE wins with q = 0.9 and LN with tau = 0.5,
 lambda = 0.5.
@@ -23,8 +23,10 @@ import io
 
 from experiments import app
 from experiments import grids
+from experiments import natural_noise
 from experiments import pairs
 from experiments import published
+from experiments import synthetic_noise
 from experiments import tables
 from experiments import tuned
 
@@ -86,7 +88,10 @@ def points_csv(points, results):
 
 def main(argv):
   del argv
-  base, noises = app.base_run(), app.noises(['sym:0.4'])
+  app.refuse('search', 'seeds')
+  app.check_dataset((*synthetic_noise.DATASETS, *natural_noise.NOISES))
+  base = app.base_run()
+  noises = app.noises(natural_noise.NOISES.get(base.dataset, ['sym:0.4']))
   methods = app.methods(SEARCHED)
   points = {(method, noise): app.search_points(base, method, noise)
             for method in methods for noise in noises}
@@ -99,11 +104,14 @@ def main(argv):
   table = tables.Table(
       f'Winners of the search on {base.dataset}, with their accuracy (%) on '
       'the noisy validation set', methods,
-      [tables.noise_column(noise) for noise in noises], cells, notes=[
+      [tables.noise_column(noise, base.dataset) for noise in noises], cells,
+      notes=[
           'Het-tau: tau; Het-tau-Sigma: [tau, R]; NAN: sigma; GCE: q; LS: t; '
-          'LN: [tau, lambda]. One seed.', *app.deviations(base)])
+          'LN: [tau, lambda]. One seed.',
+          *app.notes(base, ())])
   app.show(table, f'hyperparameters-{base.dataset}',
-           csv=points_csv(points, results))
+           csv=points_csv(points, results),
+           keys=('dataset', 'method', 'noise', 'hyperparameters'))
   file = app.write_winners(points, results, base.dataset)
   print(f'Winners in the form of experiments/tuned: {file}.')
   return app.exit_status(results)

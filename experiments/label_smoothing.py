@@ -11,9 +11,10 @@ it), under symmetric noise of 40 percent; tau is the tuned one. With several
 Data sets: digits (default), mnist, fashion_mnist, cifar10, cifar100. The
 paper's figure is of cifar10.
 Time: digits about two minutes on two cores (15 runs); cifar10 needs GPUs.
-Expected: for the smaller lambda t matters little; for lambda = 1 a large t
-costs accuracy: targets are closer then, and residuals stay below the threshold
-of attenuation.
+Expected: in the paper t matters little for the smaller lambda, and a large t
+costs accuracy for lambda = 1: targets are closer then, and residuals stay below
+the threshold of attenuation. On digits (one seed) t matters for lambda = 0.5,
+too, 73.4 to 95.6 percent.
 """
 
 import dataclasses
@@ -22,6 +23,7 @@ from absl import flags
 
 from experiments import app
 from experiments import figures
+from experiments import grids
 from experiments import recipes
 from experiments import synthetic_noise
 from ln_tfp import training
@@ -30,6 +32,8 @@ FLAGS = flags.FLAGS
 flags.DEFINE_list(
     'smoothings', ['0.001', '0.01', '0.1', '0.3', '0.5'], 'Values of t.')
 flags.declare_key_flag('min_scales')
+
+NOISE = 'sym:0.4'
 
 
 def cells(
@@ -54,13 +58,14 @@ def cells(
 
 def main(argv):
   del argv
+  app.refuse('methods', 'search')
   app.check_dataset(synthetic_noise.DATASETS)
-  noise = figures.single('noise', app.noises(['sym:0.4']))
+  noise = app.single_noise(NOISE)
   base = app.tuned_run(app.base_run(), 'LN', noise)
   with recipes.naming('smoothings'):
     runs = cells(base, figures.numbers('smoothings', FLAGS.smoothings),
                  figures.numbers('min_scales', FLAGS.min_scales), app.seeds())
-  results = app.train(figures.flat(runs))
+  results = app.train(grids.flat(runs))
   figures.publish(
       lambda: figures.draw_accuracy(runs, results, 'label smoothing $t$'),
       FLAGS.output_dir, figures.Record(
@@ -70,7 +75,7 @@ def main(argv):
               'Test accuracy at the end of training against the label '
               'smoothing of the target, for several lambda, tau = '
               f'{base.resolve_method().temperature:g}. n = {FLAGS.seeds}.'),
-          runs=tuple(run.key for run in figures.flat(runs))))
+          runs=tuple(run.key for run in grids.flat(runs))))
   return app.exit_status(results)
 
 

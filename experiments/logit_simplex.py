@@ -108,6 +108,7 @@ def _mark(ax, x, y, text, marker='^', offset=(4, 4)):
 
 def main(argv):
   del argv
+  app.refuse('methods', 'noise', 'search', 'seeds')
   figures.publish(lambda: draw(example()), FLAGS.output_dir, figures.Record(
       name='logit_simplex',
       title='Logit space and probability simplex',

@@ -34,12 +34,11 @@ def main(argv):
   chosen = app.choose(base, methods, noises)
   cells = grids.seeded(chosen, app.seeds())
   results = app.train(grids.flat(cells))
-  columns = [tables.noise_column(noise) for noise in noises]
-  if base.dataset == 'clothing1m':
-    columns = [tables.Column('none', 'Captions')]
+  columns = [tables.noise_column(noise, base.dataset) for noise in noises]
   table = tables.build(
       f'Test accuracy (%) on {base.dataset} with natural label noise',
-      methods, columns, cells, results, notes=app.deviations(base),
+      methods, columns, cells, results,
+      notes=app.notes(base, grids.flat(cells)),
       published=grids.paper_accuracy('natural_noise', base.dataset))
   app.show(table, f'natural_noise-{base.dataset}')
   return app.exit_status(results)

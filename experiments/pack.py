@@ -18,10 +18,16 @@ from experiments import store
 def main(argv):
   del argv
   directory = pathlib.Path(app.FLAGS.output_dir)
-  found, _ = store.Store(directory).everything
+  file = directory / f'{app.FLAGS.dataset}.zip'
+  found, problems = store.Store(directory).everything
+  for problem in problems:
+    if problem.startswith(f'{file}:'):
+      raise app.BadFlagError(f'It would be overwritten: {problem}')
   chosen = {key: result for key, result in found.items()
             if result.run['dataset'] == app.FLAGS.dataset}
-  file = directory / f'{app.FLAGS.dataset}.zip'
+  if not chosen:
+    raise app.BadFlagError(
+        f'{directory} has no results of {app.FLAGS.dataset}.')
   store.pack(chosen.values(), file)
   if store.read(file) != chosen:
     raise RuntimeError(f'{file} is not what was written.')

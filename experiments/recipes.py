@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib
 import dataclasses
+import inspect
 import pathlib
 import sys
 
@@ -137,15 +138,17 @@ def _parse_apart(dataset: str, arguments: list[str]) -> flags.FlagValues:
 
 
 def _to_run(values: flags.FlagValues) -> training.Run:
-  with naming('model_arguments'):
-    model_arguments = pairs.parse(values.model_arguments)
-  with naming('options'):
-    options = pairs.parse(values.options)
-    protocols.options('paper', values.dataset, options)
   if values.model not in models.NAMES:
     raise BadFlagError(
         f'--model: must be one of {", ".join(models.NAMES)}. '
         f'Received: {values.model}')
+  with naming('model_arguments'):
+    model_arguments = pairs.parse(values.model_arguments)
+    backbone = getattr(models, values.model)
+    inspect.signature(backbone).bind((), **model_arguments)
+  with naming('options'):
+    options = pairs.parse(values.options)
+    protocols.options('paper', values.dataset, options)
   try:
     return training.Run(
         dataset=values.dataset, model=values.model,

@@ -130,7 +130,7 @@ def _add_tables(report: page.Page, facts: evidence.Facts) -> None:
         [(row, *(_cell(table, row, column.key) for column in table.columns))
          for row in table.rows],
         'NLL' if table.lower_is_better else 'Test accuracy (%)')
-    report.note(f'{_settings(facts, table)}.')
+    report.note(f'{_settings(facts, name)}.')
     report.raw(_details('The runs behind each number', (
         f'{row}, {column.label}: {_links(table.cells[row, column.key].keys)}'
         for row in table.rows for column in table.columns)))
@@ -198,9 +198,11 @@ def _in_order(programs: Sequence[str], names: Iterable[str]) -> list[str]:
   return sorted(names, key=place)
 
 
-def _settings(facts: evidence.Facts, table: tables.Table) -> str:
-  keys = {key for cell in table.cells.values() for key in cell.keys}
-  return '; '.join(sorted(facts.settings(keys))) or claims.NOT_RUN
+def _settings(facts: evidence.Facts, name: str) -> str:
+  keys = {key for cell in facts.tables[name].cells.values()
+          for key in cell.keys}
+  found = facts.settings(keys, tuned_ones=not name.startswith('ablation'))
+  return '; '.join(sorted(found)) or claims.NOT_RUN
 
 
 def _add_missing(
@@ -214,7 +216,7 @@ def _add_missing(
 
 
 def _add_searches(report: page.Page, output_dir: pathlib.Path) -> None:
-  files = sorted((output_dir / 'tables').glob('hyperparameters-*-points.csv'))
+  files = sorted((output_dir / 'tables').glob('hyperparameters-*.csv'))
   report.section('Searches for hyperparameters')
   for file in files:
     with file.open(encoding='utf-8', newline='') as stream:

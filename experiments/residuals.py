@@ -29,6 +29,7 @@ import numpy as np
 
 from experiments import app
 from experiments import figures
+from experiments import grids
 from experiments import launch
 from ln_tfp import data
 from ln_tfp import heads
@@ -189,7 +190,7 @@ class Figures:
         medians(terms[MAIN][1]))
     self._publish(
         '_appendix', lambda: draw_appendix(columns),
-        figures.flat({noise: pairs[noise] for noise in columns}),
+        grids.flat({noise: pairs[noise] for noise in columns}),
         'The same for symmetric noise and human labels.')
 
   def publish_log(self, run: training.Run) -> None:
@@ -220,11 +221,12 @@ def pairs_of(base: training.Run) -> dict[str, list[training.Run]]:
 
 def main(argv):
   del argv
+  app.refuse('methods', 'noise', 'search', 'seeds')
   app.check_dataset(DATASETS)
   base = app.base_run()
   pairs, log_run = pairs_of(base), app.tuned_run(base, 'LN', LOG)
   results = app.train(
-      [*figures.flat(pairs), log_run],
+      [*grids.flat(pairs), log_run],
       need_weights=figures.unmeasured(residual_terms, FLAGS.output_dir))
   drawn = Figures(base.dataset, results, FLAGS.output_dir)
   if pairs:

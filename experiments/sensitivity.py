@@ -21,6 +21,7 @@ from absl import flags
 
 from experiments import app
 from experiments import figures
+from experiments import grids
 from experiments import synthetic_noise
 from ln_tfp import methods
 from ln_tfp import training
@@ -29,6 +30,8 @@ FLAGS = flags.FLAGS
 flags.DEFINE_list(
     'temperatures', ['0.1', '0.25', '0.5', '1', '2'], 'Values of tau.')
 flags.declare_key_flag('min_scales')
+
+NOISE = 'sym:0.4'
 
 
 def cells(
@@ -47,12 +50,13 @@ def cells(
 
 def main(argv):
   del argv
+  app.refuse('methods', 'search')
   app.check_dataset(synthetic_noise.DATASETS)
-  noise = figures.single('noise', app.noises(['sym:0.4']))
+  noise = app.single_noise(NOISE)
   base = dataclasses.replace(app.base_run(), noise=noise)
   runs = cells(base, figures.numbers('temperatures', FLAGS.temperatures),
                figures.numbers('min_scales', FLAGS.min_scales), app.seeds())
-  results = app.train(figures.flat(runs))
+  results = app.train(grids.flat(runs))
   figures.publish(
       lambda: figures.draw_accuracy(runs, results, r'temperature $\tau$'),
       FLAGS.output_dir, figures.Record(
@@ -61,7 +65,7 @@ def main(argv):
           caption=(
               'Test accuracy at the end of training against tau, for several '
               f'lambda. n = {FLAGS.seeds}.'),
-          runs=tuple(run.key for run in figures.flat(runs))))
+          runs=tuple(run.key for run in grids.flat(runs))))
   return app.exit_status(results)
 
 

@@ -10,6 +10,7 @@ import io
 import os
 import pathlib
 import zipfile
+import zlib
 
 from ln_tfp import files
 from ln_tfp import training
@@ -29,11 +30,10 @@ class Store:
     self._bad_archives = []
     for file in sorted(self.directory.glob('*.zip')):
       try:
-        with zipfile.ZipFile(file) as archive:
-          self._archived |= {
-              name: (file, archive.read(name)) for name in archive.namelist()}
-      except (OSError, zipfile.BadZipFile) as error:
-        self._bad_archives.append(f'{file}: {error}')
+        self._archived |= {
+            name: (file, content) for name, content in _contents(file).items()}
+      except ValueError as error:
+        self._bad_archives.append(str(error))
 
   def find(self, key: str) -> training.Result | None:
     """The result of a run; raises `training.DamagedResultError`."""
@@ -97,7 +97,20 @@ def pack(
 
 def read(file: str | os.PathLike) -> dict[str, training.Result]:
   """The results of an archive by key."""
-  with zipfile.ZipFile(file) as archive:
-    results = [training.Result.from_json(archive.read(name).decode())
-               for name in archive.namelist()]
+  results = [training.Result.from_json(content.decode())
+             for content in _contents(file).values()]
   return {result.key: result for result in results}
+
+
+def _contents(file: str | os.PathLike) -> dict[str, bytes]:
+  """The files of an archive; raises `ValueError` where it is not ours."""
+  try:
+    with zipfile.ZipFile(file) as archive:
+      contents = {name: archive.read(name) for name in archive.namelist()}
+  except (OSError, EOFError, NotImplementedError, RuntimeError,
+          zipfile.BadZipFile, zlib.error) as error:
+    raise ValueError(f'{file}: {error}') from error
+  for name in contents:
+    if not name.endswith('.json'):
+      raise ValueError(f'{file}: not an archive of results, it has {name}.')
+  return contents

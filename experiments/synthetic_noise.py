@@ -34,7 +34,7 @@ def main(argv):
   table = tables.build(
       f'Test accuracy (%) on {base.dataset} with synthetic label noise',
       methods, [tables.noise_column(noise) for noise in noises], cells,
-      results, notes=app.deviations(base),
+      results, notes=app.notes(base, grids.flat(cells)),
       published=grids.paper_accuracy('synthetic_noise', base.dataset))
   app.show(table, f'synthetic_noise-{base.dataset}')
   return app.exit_status(results)

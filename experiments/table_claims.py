@@ -4,7 +4,9 @@ from collections.abc import Callable
 from collections.abc import Sequence
 import statistics
 
+from experiments import ablation
 from experiments import evidence
+from experiments import natural_noise
 from experiments import tables
 
 RELATED = ('Forward', 'Het', 'Het-tau', 'Het-tau-Sigma')
@@ -12,12 +14,6 @@ BASELINES = ('CE', 'GCE', 'NAN', 'Forward', 'LS', 'Het', 'Het-tau',
              'Het-tau-Sigma')
 SYMMETRIC = ('sym:0.2', 'sym:0.4', 'sym:0.6')
 ASYMMETRIC = ('asym:0.2', 'asym:0.3', 'asym:0.4')
-HUMAN = ('human:random1', 'human:random2', 'human:random3', 'human:aggregate',
-         'human:worst')
-HUMAN_SETS = {'digits_n': HUMAN, 'cifar10n': HUMAN,
-              'cifar100n': ('human:noisy',)}
-ABLATION_COLUMN = {'digits_n': 'human:worst', 'cifar10n': 'human:worst',
-                   'cifar100n': 'human:noisy'}
 
 # Whether it holds, and the numbers that were compared.
 Outcome = tuple[bool, str]
@@ -99,19 +95,30 @@ def barely_affected(facts: evidence.Facts, dataset: str) -> Outcome:
 
 def natural_leads(facts: evidence.Facts, dataset: str) -> Outcome:
   """LN beats the related methods on all human label sets."""
-  return leads('natural_noise', 'LN', RELATED, HUMAN_SETS[dataset])(
+  return leads('natural_noise', 'LN', RELATED, natural_noise.NOISES[dataset])(
       facts, dataset)
+
+
+def natural_strong(facts: evidence.Facts, dataset: str) -> Outcome:
+  """GCE and NAN beat CE on all natural label sets."""
+  cells = facts.cells('natural_noise', dataset)
+  rows = ('GCE', 'NAN', 'CE')
+  holds, parts = True, []
+  for column in natural_noise.NOISES[dataset]:
+    *strong, ce = (cells[row, column].mean for row in rows)
+    holds &= min(strong) > ce
+    parts.append(f'{column}: {_means(cells, rows, column)}')
+  return holds, '; '.join(parts)
 
 
 def natural_second(facts: evidence.Facts, dataset: str) -> Outcome:
   """Of all methods but GCE, none is significantly better than LN."""
   cells = facts.cells('natural_noise', dataset)
-  columns = HUMAN_SETS.get(dataset, ('none',))
   others = [name for name in BASELINES if name != 'GCE']
   parts, holds = [], True
-  for column in columns:
+  for column in natural_noise.NOISES[dataset]:
     best = max(others, key=lambda other: cells[other, column].mean)
-    text, worse = _significantly_worse(
+    text, worse = _significantly_below(
         cells, ('LN', column), (best, column))
     holds &= not worse
     parts.append(f'{column}: {text}')
@@ -122,59 +129,62 @@ def as_good_as_het(facts: evidence.Facts, dataset: str) -> Outcome:
   """LN is not significantly worse than Het-tau and Het-tau-Sigma."""
   cells = facts.cells('natural_noise', dataset)
   texts, worse = zip(*(
-      _significantly_worse(cells, ('LN', 'none'), (other, 'none'))
+      _significantly_below(cells, ('LN', 'none'), (other, 'none'))
       for other in ('Het-tau', 'Het-tau-Sigma')))
   return not any(worse), '; '.join(texts)
 
 
 def identity_is_worst(facts: evidence.Facts, dataset: str) -> Outcome:
-  """Every covariance that is learnt beats the identity."""
-  cells, column = facts.cells('ablation', dataset), ABLATION_COLUMN[dataset]
-  rows = ('LN-isotropic', 'LN-diagonal', 'LN')
-  identity = cells['LN-identity', column].mean
-  holds = all(cells[row, column].mean > identity for row in rows)
-  return holds, _means(cells, ('LN-identity', *rows), column)
+  """Every covariance that is learnt beats the identity significantly."""
+  cells, column = facts.cells('ablation', dataset), ablation.NOISES[dataset]
+  return _all_below(cells, [
+      (('LN-identity', column), (row, column))
+      for row in ('LN-isotropic', 'LN-diagonal', 'LN')])
 
 
 def full_is_best(facts: evidence.Facts, dataset: str) -> Outcome:
-  """The full covariance beats the other three."""
-  cells, column = facts.cells('ablation', dataset), ABLATION_COLUMN[dataset]
-  rows = ('LN-identity', 'LN-isotropic', 'LN-diagonal')
-  holds = all(cells['LN', column].mean > cells[row, column].mean
-              for row in rows)
-  return holds, _means(cells, ('LN', *rows), column)
+  """The full covariance beats the other three significantly."""
+  cells, column = facts.cells('ablation', dataset), ablation.NOISES[dataset]
+  return _all_below(cells, [
+      ((row, column), ('LN', column))
+      for row in ('LN-identity', 'LN-isotropic', 'LN-diagonal')])
 
 
 def dummy_makes_no_difference(facts: evidence.Facts, dataset: str) -> Outcome:
   """With ten classes, full with and without dummy do not differ."""
-  cells, column = facts.cells('ablation', dataset), ABLATION_COLUMN[dataset]
+  cells, column = facts.cells('ablation', dataset), ablation.NOISES[dataset]
   places = sorted((('LN', column), ('LN-no-dummy', column)),
                   key=lambda place: cells[place].mean)
-  text, worse = _significantly_worse(cells, *places)
+  text, worse = _significantly_below(cells, *places)
   return not worse, text
 
 
 def dummy_is_crucial(facts: evidence.Facts, dataset: str) -> Outcome:
   """With a hundred classes it costs more than ten points to leave it out."""
-  cells, column = facts.cells('ablation', dataset), ABLATION_COLUMN[dataset]
+  cells, column = facts.cells('ablation', dataset), ablation.NOISES[dataset]
   lead = cells['LN', column].mean - cells['LN-no-dummy', column].mean
   return lead > 10., _means(cells, ('LN', 'LN-no-dummy'), column)
 
 
 def best_calibrated(facts: evidence.Facts, dataset: str) -> Outcome:
-  """LN has the lowest NLL under three annotators."""
+  """LN's NLL under three annotators is significantly below all others."""
   cells = facts.cells('calibration', dataset)
-  rows = ('LN', 'CE', 'GCE', 'NAN', 'Het-tau-Sigma')
-  holds = all(cells['LN', 'none'].mean < cells[row, 'none'].mean
-              for row in rows[1:])
-  return holds, _means(cells, rows, 'none')
+  return _all_below(cells, [
+      (('LN', 'none'), (row, 'none'))
+      for row in ('CE', 'GCE', 'NAN', 'Het-tau-Sigma')])
 
 
 def _means(cells, rows, column):
   return ', '.join(f'{row} {cells[row, column].mean:.2f}' for row in rows)
 
 
-def _significantly_worse(cells, one, other) -> tuple[str, bool]:
+def _all_below(cells, places) -> Outcome:
+  """Whether the first of each two places is significantly below the other."""
+  texts, below = zip(*(_significantly_below(cells, *two) for two in places))
+  return all(below), '; '.join(texts)
+
+
+def _significantly_below(cells, one, other) -> tuple[str, bool]:
   """Welch's t-test; raises `NotRun` where there is a single seed."""
   a, b = cells[one], cells[other]
   if min(a.seeds, b.seeds) < 2:
@@ -182,5 +192,3 @@ def _significantly_worse(cells, one, other) -> tuple[str, bool]:
   p = tables.p_value((a.mean, a.std, a.seeds), (b.mean, b.std, b.seeds))
   text = f'{one[0]} {a.mean:.2f}, {other[0]} {b.mean:.2f} (p = {p:.3f})'
   return text, a.mean < b.mean and p < tables.SIGNIFICANCE
-
-

@@ -40,6 +40,7 @@ flags.DEFINE_bool(
     '1e-4. Too slow to show anything.')
 
 DATASETS = ('two_moons', 'circles')
+NOISE = 'asym:0.2'
 METHODS = (methods.get('CE'),
            methods.get('LN', temperature=1., min_scale=.5))
 _LITERAL = dict(model_arguments={'widths': (2000, 2000)}, optimizer='gd',
@@ -102,8 +103,9 @@ def _draw_panel(ax, result, source, measured):
 
 def main(argv):
   del argv
+  app.refuse('methods', 'search', 'seeds')
   app.check_dataset(DATASETS)
-  noise = figures.single('noise', app.noises(['asym:0.2']))
+  noise = app.single_noise(NOISE)
   bases = [app.base_run(dataset) for dataset in DATASETS]
   if FLAGS.literal:
     bases = [literal(base) for base in bases]

@@ -3,7 +3,7 @@
 import time
 
 
-def wait_for(condition, seconds=30.):
+def wait_for(condition, seconds=120.):
   """Waits until a condition holds; fails where that takes too long."""
   deadline = time.monotonic() + seconds
   while not condition():

@@ -35,4 +35,8 @@ def get(name: str, **hyperparameters) -> base.Method:
       raise ValueError(
           f'{name} has no hyperparameter `{key}`; it has '
           f'{", ".join(known) or "none"}.')
-  return _CLASSES[name](**hyperparameters)
+  try:
+    return _CLASSES[name](**hyperparameters)
+  except TypeError as error:
+    raise TypeError(
+        f'{name} does not take {hyperparameters}: {error}.') from error

@@ -41,6 +41,15 @@ class Options:
   drop_epoch: int | None = None
 
   def __post_init__(self):
+    for field in dataclasses.fields(self):
+      value = getattr(self, field.name)
+      if isinstance(value, int) and isinstance(0., field.type):
+        continue  # 0 for 0.
+      if not isinstance(value, field.type):
+        kind = getattr(field.type, '__name__', field.type)
+        raise ValueError(
+            f'Option `{field.name}` must be {kind}. '
+            f'Received: {field.name}={value!r}.')
     for name, allowed in (
         ('noise_mode', ('coin', 'exact')), ('split', ('ids', 'authors'))):
       if getattr(self, name) not in allowed:
@@ -91,4 +100,8 @@ def options(
       raise ValueError(
           f'Argument `options` knows only {known}. Received: {name!r}.')
   base = {} if protocol == 'paper' else AUTHORS.get(dataset, _EVALUATION)
-  return Options(**{**base, **changes})
+  chosen = Options(**{**base, **changes})
+  if chosen.truck and dataset not in ('cifar10', 'cifar10n'):
+    raise ValueError(
+        f'Option `truck` is one of CIFAR-10. Received: dataset={dataset!r}.')
+  return chosen

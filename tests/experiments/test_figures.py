@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from experiments import figures
+from experiments import grids
 from experiments import label_smoothing
 from experiments import recipes
 from ln_tfp import training
@@ -60,10 +61,10 @@ def test_a_network_is_measured_once(tmp_path):
 def test_accuracy_is_drawn_as_mean_with_deviation_for_each_lambda():
   base = training.Run(hyperparameters={'temperature': 1.})
   cells = label_smoothing.cells(base, [.01, .1], [.5, 1.], range(2))
-  assert len({run.key for run in figures.flat(cells)}) == 8
+  assert len({run.key for run in grids.flat(cells)}) == 8
   accuracies = iter([.5, .7, .6, .6, .2, .2, .1, .1])
   results = {run.key: _result(run, next(accuracies))
-             for run in figures.flat(cells)}
+             for run in grids.flat(cells)}
   with figures.style():
     ax = figures.draw_accuracy(cells, results, 't').axes[0]
   first, second = ax.containers
@@ -76,7 +77,7 @@ def test_accuracy_is_drawn_as_mean_with_deviation_for_each_lambda():
 def test_a_diverged_run_is_marked_and_not_drawn_as_a_number():
   base = training.Run(hyperparameters={'temperature': 1.})
   cells = label_smoothing.cells(base, [.01, .1], [.5], range(1))
-  one, other = figures.flat(cells)
+  one, other = grids.flat(cells)
   results = {one.key: _result(one, .5), other.key: dataclasses.replace(
       _result(other, .5), status='diverged', metrics={})}
   with figures.style():

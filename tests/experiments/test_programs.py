@@ -1,5 +1,6 @@
 """Tests of flags, recipes and of the programs as a user calls them."""
 
+import csv
 import dataclasses
 import importlib.util
 import pathlib
@@ -12,6 +13,7 @@ from absl.testing import flagsaver
 import pytest
 
 from experiments import ablation
+from experiments import accuracy_evolution
 from experiments import app
 from experiments import calibration
 from experiments import grids
@@ -22,7 +24,9 @@ from experiments import pack
 from experiments import pairs
 from experiments import pool as pool_lib
 from experiments import recipes
+from experiments import residuals
 from experiments import synthetic_noise
+from experiments import toy_datasets
 from ln_tfp import data
 from ln_tfp import methods
 from ln_tfp import training
@@ -64,10 +68,14 @@ def _fake_pool(monkeypatch):
     (['--epochs=0'], 'epochs'),
     (['--batch_size=-1'], 'batch_size'),
     (['--model=vgg'], '--model: must be one of mlp'),
-    (['--options=pad=x'], '--options: '),
+    (['--model_arguments=depth=3'], '--model_arguments: .*depth'),
+    (['--options=pad=x'], '--options: Option `pad` must be int'),
+    (['--options=truck=true'], '--options: Option `truck` is one of CIFAR'),
     (['--options=padding=3'], 'padding'),
     (['--options=pad'], '--options: Settings must be NAME=VALUE'),
     (['--hyperparameters=LN.tau=1'], '--hyperparameters: LN has no'),
+    (['--hyperparameters=LN.temperature=x'],
+     '--hyperparameters: LN does not take .*x'),
     (['--protocol=mine'], 'protocol'),
     (['--strategy=many'], 'strategy'),
     (['--strategy=multi_worker'],
@@ -95,6 +103,65 @@ def test_a_bad_flag_ends_with_one_line_before_any_training(
   assert re.match(rf'synthetic_noise: .*{words}', status), status
   assert not output
   assert not (tmp_path / 'log').exists()
+
+
+@pytest.mark.parametrize('program, argument, words', [
+    (hyperparameters, '--seeds=0', 'must be at least 1'),
+    (hyperparameters, '--seeds=5', 'this program has no use for it'),
+    (hyperparameters, '--dataset=two_moons', 'here it must be one of digits'),
+    (calibration, '--noise=sym:1.5', r'.* RATE in \[0, 1\]'),
+    (calibration, '--noise=none', 'this program has no use for it'),
+    (ablation, '--methods=foo', '.* must be one of CE'),
+    (residuals, '--methods=LN', 'this program has no use for it'),
+    (toy_datasets, '--search', 'this program has no use for it'),
+    (accuracy_evolution, '--noise=none,sym:0.2', 'without noise'),
+])
+def test_a_flag_is_checked_by_programs_without_use_for_it(
+    tmp_path, program, argument, words):
+  status, _, _ = calling.call(program, f'--output_dir={tmp_path}', argument)
+  flag = argument.partition('=')[0]
+  name = program.__name__.rpartition('.')[2]
+  assert re.match(f'{name}: {flag}: {words}', status), status
+  assert not (tmp_path / 'log').exists()
+
+
+def test_a_search_on_human_labels_is_for_these(tmp_path):
+  _, output, _ = calling.call(
+      hyperparameters, f'--output_dir={tmp_path}', '--dataset=digits_n',
+      '--methods=GCE', '--dry_run')
+  assert 'humanworst' in output
+  assert 'sym' not in output
+
+
+def test_a_table_says_which_hyperparameters_are_not_the_papers(tmp_path):
+  arguments = (f'--output_dir={tmp_path}', '--methods=CE,LN', '--noise=none')
+  _, output, _ = calling.call(synthetic_noise, *arguments)
+  assert 'hyperparameters' not in output
+  _, output, _ = calling.call(
+      synthetic_noise, *arguments, '--hyperparameters=LN.temperature=3')
+  assert 'Replaced hyperparameters: LN.temperature=3.' in output
+  run = recipes.base_run('mnist')
+  for noise, expected in ('asym:0.4', True), ('sym:0.4', False):
+    notes = app.notes(run, [app.tuned_run(run, 'LN', noise)])
+    assert any('0.316' in note for note in notes) is expected
+
+
+def test_a_narrower_call_leaves_the_rest_to_the_report(tmp_path):
+  arguments = (f'--output_dir={tmp_path}', '--methods=CE,LN')
+  calling.call(
+      synthetic_noise, *arguments, '--noise=none,sym:0.2', '--seeds=2')
+  file = tmp_path / 'tables' / 'synthetic_noise-digits.csv'
+  before = file.read_text()
+  _, output, _ = calling.call(synthetic_noise, *arguments, '--noise=sym:0.2')
+  assert 'No noise' not in output
+  assert file.read_text() == before
+  calling.call(
+      synthetic_noise, *arguments, '--noise=sym:0.2,sym:0.4',
+      '--hyperparameters=LN.temperature=3')
+  rows = list(csv.DictReader(file.read_text().splitlines()))
+  assert [(row['row'], row['column'], row['n']) for row in rows] == [
+      ('CE', 'none', '2'), ('CE', 'sym:0.2', '2'), ('LN', 'none', '2'),
+      ('LN', 'sym:0.2', '1'), ('CE', 'sym:0.4', '1'), ('LN', 'sym:0.4', '1')]
 
 
 def test_without_ray_the_extra_is_named(tmp_path, monkeypatch):
@@ -342,6 +409,17 @@ def test_packed_results_give_the_same_table(tmp_path):
   log = (tmp_path / 'log').read_text()
   assert calling.call(synthetic_noise, *arguments)[1] == output
   assert (tmp_path / 'log').read_text() == log
+
+
+def test_packing_destroys_nothing(tmp_path):
+  status, _, _ = calling.call(pack, f'--output_dir={tmp_path}')
+  assert status == f'pack: {tmp_path} has no results of digits.'
+  calling.call(synthetic_noise, f'--output_dir={tmp_path}', '--methods=CE',
+               '--noise=none')
+  (tmp_path / 'digits.zip').write_text('damaged')
+  status, _, _ = calling.call(pack, f'--output_dir={tmp_path}')
+  assert 'It would be overwritten: ' in status
+  assert (tmp_path / 'digits.zip').read_text() == 'damaged'
 
 
 @pytest.mark.slow

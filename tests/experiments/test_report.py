@@ -1,5 +1,6 @@
 """Tests of the report on a small store of real results."""
 
+import dataclasses
 import json
 
 import pytest
@@ -39,6 +40,8 @@ def _directory(tmp_path_factory):
     figures.save(figure, directory, figures.Record(
         name='sensitivity-digits', title='A <title>', caption='A caption.',
         runs=(runs['LN', 'asym:0.2'][0].key, 'gone')))
+  (directory / 'tables' / 'hyperparameters-digits.csv').write_text(
+      'method,run\nLN,' + runs['LN', 'asym:0.2'][0].key + '\n')
   (directory / 'broken.json').write_text('{')
   (directory / 'figures' / 'foreign.json').write_text('{"a": 1}')
   return directory
@@ -69,13 +72,47 @@ def test_what_ran_is_judged_and_the_rest_is_not_run(directory):
   [verdict] = judged  # only LN's two asymmetric cells are all it needs
   assert 'barely affected' in verdict.claim.text
   assert verdict.dataset == 'digits'
-  assert verdict.basis == (
-      'n = 1, Not the recipe of digits: epochs=2')
+  assert 'n = 1, ' in verdict.basis
+  assert 'Not the recipe of digits: epochs=2' in verdict.basis
 
 
 def test_a_figure_whose_runs_are_gone_supports_no_claim(directory):
   with pytest.raises(evidence.NotRun, match='gone is missing'):
-    evidence.Facts(directory).figure('sensitivity-digits')
+    evidence.Facts(directory).figure('sensitivity-digits', 'asym:0.2')
+
+
+def test_a_figure_of_another_noise_supports_no_claim(directory):
+  facts = evidence.Facts(directory)
+  record = facts.records['sensitivity-digits']
+  facts.records['sensitivity-digits'] = dataclasses.replace(
+      record, runs=record.runs[:1])
+  assert facts.figure('sensitivity-digits', 'asym:0.2')
+  with pytest.raises(evidence.NotRun, match='is of asym:0.2, not of sym:0.4'):
+    facts.figure('sensitivity-digits', 'sym:0.4')
+
+
+def test_a_cell_with_a_diverged_or_missing_run_supports_no_claim(directory):
+  facts = evidence.Facts(directory)
+  cells = dict(facts.tables['synthetic_noise-digits'].cells)
+  one, other = (('LN', noise) for noise in NOISES)
+  cells[one] = dataclasses.replace(
+      cells[one], keys=(*cells[one].keys, 'x'), diverged=1)
+  cells[other] = dataclasses.replace(
+      cells[other], keys=(*cells[other].keys, 'x'))
+  facts.tables['synthetic_noise-digits'] = dataclasses.replace(
+      facts.tables['synthetic_noise-digits'], cells=cells)
+  found = facts.cells('synthetic_noise', 'digits')
+  for place, why in ((one, '1 diverged'), (other, '1 not run')):
+    with pytest.raises(evidence.NotRun, match=f'LN with {place[1]}: {why}'):
+      found[place]  # pylint: disable=pointless-statement
+
+
+def test_hyperparameters_that_are_not_the_tuned_ones_are_named(directory):
+  facts = evidence.Facts(directory)
+  [text] = facts.settings(
+      facts.tables['synthetic_noise-digits'].cells['LN', 'asym:0.2'].keys,
+      tuned_ones=True) - {'Not the recipe of digits: epochs=2'}
+  assert text.startswith('LN on asym:0.2 with ')
 
 
 def test_damaged_and_foreign_files_are_named(directory):
@@ -91,6 +128,7 @@ def test_the_page_has_every_run_with_its_configuration(directory, file):
     assert f'href="#{key}"' in text
     assert result.versions['tensorflow'] in text
   assert 'A &lt;title&gt;' in text
+  assert 'hyperparameters-digits: 1 points' in text
   assert 'python -m experiments.ablation' in text  # not run, and how to
 
 

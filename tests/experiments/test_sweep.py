@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 
 import pytest
 
@@ -196,10 +197,17 @@ def test_a_foreign_file_is_named_and_left_alone(tmp_path):
   (tmp_path / 'mine.json').write_text('{"my": "notes"}')
   (tmp_path / 'renamed.json').write_text(results[runs[0].key].to_json())
   (tmp_path / 'broken.zip').write_text('no archive')
+  store.pack(results.values(), tmp_path / 'flipped.zip')
+  content = bytearray((tmp_path / 'flipped.zip').read_bytes())
+  content[100:110] = bytes(10)
+  (tmp_path / 'flipped.zip').write_bytes(content)
+  with zipfile.ZipFile(tmp_path / 'foreign.zip', 'w') as archive:
+    archive.writestr('notes.txt', 'mine')
   found, problems = store.Store(tmp_path).everything
   assert set(found) == {runs[0].key}
-  assert len(problems) == 3
-  for name in ('mine.json', 'renamed.json', 'broken.zip'):
+  assert len(problems) == 5
+  for name in ('mine.json', 'renamed.json', 'broken.zip', 'flipped.zip',
+               'foreign.zip'):
     assert sum(name in problem for problem in problems) == 1
     assert (tmp_path / name).exists()
 
