@@ -35,7 +35,7 @@ def _restore_flags():
     (accuracy_evolution, ['--noise=sym:0.2'], 2),
     (sensitivity, ['--temperatures=0.5,1', '--min_scales=0.5'], 2),
     (label_smoothing, ['--smoothings=0.01,0.1', '--min_scales=0.5'], 2),
-    (residuals, ['--noise=sym:0.4'], 2),
+    (residuals, [], 11),
 ], ids=[
     'logit_simplex', 'attenuation', 'toy_datasets', 'accuracy_evolution',
     'sensitivity', 'label_smoothing', 'residuals'])
