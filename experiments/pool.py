@@ -55,7 +55,6 @@ class Worker:
   def send(self, key: str, task: dict[str, Any]) -> None:
     """Starts a task; the answer may be that the process has died."""
     self.key = key
-    self.tasks += 1
     with contextlib.suppress(BrokenPipeError):  # `receive` finds out
       self._process.stdin.write(json.dumps(task).encode() + b'\n')
       self._process.stdin.flush()
@@ -66,7 +65,11 @@ class Worker:
     if content == b'':
       return [{'status': 'died', 'message': self._post_mortem()}]
     *lines, self._rest = (self._rest + (content or b'')).split(b'\n')
-    return [json.loads(line) for line in lines]
+    answers = [json.loads(line) for line in lines]
+    # A run that is trained elsewhere leaves nothing behind here.
+    self.tasks += sum(
+        answer.get('status') in ('done', 'failed') for answer in answers)
+    return answers
 
   def end(self) -> None:
     """Asks the process to end; `wait` makes sure."""

@@ -257,6 +257,23 @@ def test_a_worker_is_replaced_after_many_runs(tmp_path, monkeypatch):
   assert [pids.count(pid) for pid in dict.fromkeys(pids)] == [2, 2, 1]
 
 
+def test_waiting_for_another_sweep_wears_out_no_worker(tmp_path, monkeypatch):
+  monkeypatch.setattr(pool_lib, 'TASKS_PER_WORKER', 2)
+  [run] = _runs('CE')
+  task = {'output_dir': str(tmp_path), 'key': run.key, 'run': run.to_dict()}
+  pool = pool_lib.Pool(1, module=_FAKE)
+  pids = set()
+  try:
+    with locks.hold(tmp_path, run.key):
+      for _ in range(4):
+        pool.submit(run.key, task)
+        assert pool.wait(120) == [(run.key, {'status': 'busy'})]
+        pids |= set(pool.pids())
+  finally:
+    pool.close()
+  assert len(pids) == 1
+
+
 def test_the_estimate_follows_finished_runs():
   one, other = _runs('CE', 'LN')
   longer = training.Run(method='CE', epochs=20)
