@@ -26,6 +26,7 @@ def from_classifier(model, **head_arguments):
   backbone = keras.Model(model.inputs, features)
   copy = keras.models.clone_model(backbone)
   copy.set_weights(backbone.get_weights())
+  _finalize(copy)
   inputs = copy.inputs[0] if len(copy.inputs) == 1 else copy.inputs
   return keras.Model(inputs, head(copy.outputs[0]), name=model.name)
 
@@ -65,6 +66,7 @@ def to_classifier(model):
   classifier = keras.models.clone_model(
       model, clone_function=clone, recursive=True)
   _copy_weights(classifier, sources)
+  _finalize(classifier)
   return classifier
 
 
@@ -79,6 +81,13 @@ def _copy_weights(model, sources):
       layer.set_weights(_softmax_weights(source))
     elif source is not None:
       layer.set_weights(source.get_weights())
+
+
+def _finalize(model):
+  """Lets layers take up weights of which they compute with something else."""
+  for layer in model._flatten_layers():
+    if isinstance(layer, keras.layers.Normalization):
+      layer.finalize_state()
 
 
 def _softmax_weights(head):

@@ -1,5 +1,7 @@
 """The Logistic-Normal head, and the packed tensor it speaks."""
 
+import numbers
+
 import keras
 import tensorflow as tf
 
@@ -65,8 +67,8 @@ class LogisticNormalHead(keras.layers.Layer):
                bias_regularizer=None,
                **kwargs):
     super().__init__(**kwargs)
-    _check_whole('num_classes', num_classes, 2)
-    _check_whole('rank', rank, 1)
+    num_classes = _to_whole('num_classes', num_classes, 2)
+    rank = _to_whole('rank', rank, 1)
     _check_positive('temperature', temperature)
     _check_positive('min_scale', min_scale)
     if covariance not in COVARIANCES:
@@ -252,10 +254,13 @@ def _another(initializer):
   return type(initializer).from_config(config)
 
 
-def _check_whole(name, value, minimum):
-  if isinstance(value, bool) or int(value) != value or value < minimum:
+def _to_whole(name, value, minimum):
+  """Returns a number, such as NumPy's, as an integer."""
+  if (isinstance(value, bool) or not isinstance(value, numbers.Real)
+      or int(value) != value or value < minimum):
     raise ValueError(f'Argument `{name}` must be a whole number of at least '
                      f'{minimum}. Received: {name}={value}.')
+  return int(value)
 
 
 def _check_positive(name, value):

@@ -134,6 +134,24 @@ def test_from_classifier_keeps_the_backbone(ending):
     np.testing.assert_array_equal(old, new)
 
 
+@pytest.mark.parametrize('is_nested', [False, True])
+def test_the_statistics_of_a_normalization_layer_are_kept(is_nested):
+  scale = keras.layers.Normalization()
+  scale.adapt(100. * inputs() + 7.)
+  layers = [keras.Input((8, 8, 1)), scale, keras.layers.Flatten()]
+  if is_nested:
+    layers = [layers[0], keras.Sequential(layers)]
+  x = 100. * inputs() + 7.
+  classifier = keras.Sequential([*layers, keras.layers.Dense(5)])
+  model = ln_tfp.from_classifier(classifier)
+  features = keras.Model(model.input, model.layers[-1].input)
+  expected = keras.Model(classifier.inputs[0], classifier.layers[-1].input)
+  np.testing.assert_allclose(features(x), expected(x), atol=1e-6)
+  np.testing.assert_allclose(
+      ln_tfp.to_classifier(model)(x), ln_tfp.probabilities(model(x)),
+      atol=1e-6)
+
+
 def test_from_classifier_refuses_other_endings():
   for wrong in (
       keras.Sequential([backbone(), keras.layers.Dense(5, 'relu')]),

@@ -138,6 +138,7 @@ def test_unknown_batch_sizes_and_sequences():
 @pytest.mark.parametrize(('arguments', 'message'), [
     (dict(num_classes=1), '`num_classes`.*num_classes=1'),
     (dict(num_classes=3.5), '`num_classes`.*3.5'),
+    (dict(num_classes=None), '`num_classes`.*None'),
     (dict(num_classes=3, temperature=-1.), '`temperature`.*temperature=-1'),
     (dict(num_classes=3, min_scale=0.), '`min_scale`.*min_scale=0'),
     (dict(num_classes=3, covariance='tied'), "`covariance`.*'tied'"),
@@ -147,6 +148,16 @@ def test_unknown_batch_sizes_and_sequences():
 def test_wrong_arguments_are_named(arguments, message):
   with pytest.raises(ValueError, match=message):
     ln_tfp.LogisticNormalHead(**arguments)
+
+
+def test_a_number_of_numpy_is_a_number_of_classes(tmp_path):
+  labels = np.array([0, 2, 3])
+  head = ln_tfp.LogisticNormalHead(1 + labels.max(), rank=np.int32(2))
+  model = keras.Sequential([keras.Input((7,)), head])
+  model.save(tmp_path / 'model.keras')
+  loaded = keras.models.load_model(tmp_path / 'model.keras')
+  np.testing.assert_array_equal(loaded(features()), model(features()))
+  assert loaded.layers[-1].num_classes == 4
 
 
 def test_rows_invert_pack():

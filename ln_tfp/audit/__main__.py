@@ -81,6 +81,9 @@ def _positive(text):
 def _audit(arguments):
   output = pathlib.Path(arguments.output)
   _check_writable(output)
+  table = output / 'labels.csv'
+  if arguments.labels and table.exists() and table.samefile(arguments.labels):
+    raise files.InputError(f'--output: {arguments.labels} would be lost.')
   dataset = _load(arguments)
   inputs = dataset.inputs
   if inputs.ndim == 3:

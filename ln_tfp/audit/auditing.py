@@ -37,6 +37,8 @@ def audit_labels(
       on `x` and `y`.
     x: array of examples, or a structure of arrays if the model has several
       inputs; or a `tf.data.Dataset` of batches `(x, y)`, which is read once.
+      The report has the order of that reading: a dataset that shuffles cannot
+      be told apart afterwards.
     y: labels: integers `[N]` or `[N, 1]`, or one-hot rows `[N, K]`. None for a
       dataset.
     ids: what the examples are called in the report, by default 0, 1, ...

@@ -21,6 +21,9 @@ def batches(x: Any, y: Any, batch_size: int) -> Iterator[tuple[Any, Any]]:
     if not isinstance(spec, tuple) or len(spec) != 2:
       raise ValueError('Argument `x` must be a dataset of pairs (examples, '
                        f'labels). Received: element_spec={spec}.')
+    if x.cardinality() == tf.data.INFINITE_CARDINALITY:
+      raise ValueError('Argument `x` must be a dataset that ends; this one is '
+                       'repeated for ever.')
     return iter(x)
   if y is None:
     raise ValueError('Argument `y` must be given unless `x` is a dataset. '

@@ -113,6 +113,8 @@ def encode(values, class_names=None) -> tuple[np.ndarray, tuple[str, ...]]:
     texts = [class_names[n] if 0 <= n < len(class_names) else str(n)
              for n in numbers.tolist()]
   positions = {name: i for i, name in enumerate(class_names)}
+  if len(positions) < len(class_names):
+    raise InputError('The names of the classes must be different.')
   for i, text in enumerate(texts):
     if text not in positions:
       raise InputError(f'Label {i} is {text!r}, which is no class.')

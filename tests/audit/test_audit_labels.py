@@ -191,6 +191,8 @@ def test_datasets_without_labels_or_with_more_are_refused():
   pairs = tf.data.Dataset.from_tensor_slices((x, y)).batch(2)
   with pytest.raises(ValueError, match='`y` must be None'):
     ln_tfp.audit_labels(model, pairs, y)
+  with pytest.raises(ValueError, match='dataset that ends'):
+    ln_tfp.audit_labels(model, pairs.repeat())
 
 
 def test_the_report_reads_well(report):

@@ -108,6 +108,7 @@ def test_labels_are_numbers_or_names(labels, classes, expected):
     ([0., np.nan], None, 'Label 1 is nan, which is no class'),
     (['a', ''], None, 'Label 1 is empty'),
     (np.zeros((2, 3)), None, 'single column'),
+    ([0, 1], ('a', 'a', 'b'), 'must be different'),
 ])
 def test_labels_that_are_no_classes_are_refused(labels, classes, message):
   with pytest.raises(files.InputError, match=message):
@@ -177,6 +178,16 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path, capsys, monkeypatch):
   assert command.main(arguments) == 130
   assert 'Nothing was written' in capsys.readouterr().err
   assert os.listdir(tmp_path) == ['d.npz']
+
+
+def test_the_users_own_labels_are_not_overwritten(tmp_path, capsys):
+  np.save(tmp_path / 'x.npy', np.zeros((4, 3)))
+  labels = _write_csv(tmp_path / 'labels.csv', ['label'], [['a'], ['b']] * 2)
+  before = (tmp_path / 'labels.csv').read_text()
+  assert command.main(['--images', str(tmp_path / 'x.npy'), '--labels', labels,
+                       '--output', str(tmp_path)]) == 2
+  assert 'labels.csv would be lost' in capsys.readouterr().err
+  assert (tmp_path / 'labels.csv').read_text() == before
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_training(
