@@ -38,8 +38,9 @@ def _remake(directory, program, name, *arguments):
 @pytest.mark.parametrize('program, dataset, arguments', [
     (synthetic_noise, 'digits', ['--seeds=5']),
     (natural_noise, 'digits_n', ['--seeds=5']),
-    (synthetic_noise, 'mnist', ['--methods=CE,LN', '--noise=asym:0.4',
-                                '--data_dir=/nonesuch', '--offline']),
+    (synthetic_noise, 'mnist', [
+        '--methods=CE,LN', '--noise=asym:0.4,sym:0.4', '--data_dir=/nonesuch',
+        '--offline']),
 ])
 def test_the_tables_follow_from_the_results(
     tmp_path, program, dataset, arguments):
