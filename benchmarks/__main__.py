@@ -20,8 +20,8 @@ import sys
 import tensorflow as tf
 
 from benchmarks import timing
+from experiments.training import environment
 from ln_tfp import files
-from ln_tfp.training import environment
 
 NAMES = ('loss', 'heteroscedastic', 'step', 'data', 'sweep', 'growth')
 _DOCS = pathlib.Path(__file__).parents[1] / 'docs' / 'performance.md'

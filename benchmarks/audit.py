@@ -24,11 +24,11 @@ import numpy as np
 from sklearn import metrics
 import tensorflow as tf
 
+from experiments import data
+from experiments import methods
+from experiments.training import environment
 import ln_tfp
-from ln_tfp import data
-from ln_tfp import methods
 from ln_tfp.audit import fitting
-from ln_tfp.training import environment
 
 # Data set / noise: examples (None: all), network, epochs.
 _CELLS = {

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import timing
-from ln_tfp import data
+from experiments import data
 
 _BATCH_SIZE = 128
 _ROUNDS = 7

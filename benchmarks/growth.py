@@ -18,13 +18,13 @@ import tensorflow as tf
 from benchmarks import loss
 from benchmarks import memory
 from benchmarks import timing
-from experiments import grids
-from experiments import sweep
-from experiments import tables
+from experiments import data
+from experiments import methods
+from experiments import training
+from experiments.output import tables
+from experiments.paper import grids
+from experiments.sweep import sweep
 import ln_tfp
-from ln_tfp import data
-from ln_tfp import methods
-from ln_tfp import training
 
 _CLASSES = [10, 100, 1000, 10_000]
 _EXAMPLES = [1_000, 10_000, 100_000, 1_000_000]

@@ -11,7 +11,7 @@ import tensorflow as tf
 from benchmarks import loss
 from benchmarks import memory
 from benchmarks import timing
-from ln_tfp.methods import monte_carlo
+from experiments.methods import monte_carlo
 
 _ROUNDS = 7
 _BATCH, _CLASSES = 128, 100

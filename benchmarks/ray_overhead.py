@@ -20,9 +20,9 @@ import sys
 import tempfile
 import time
 
-from experiments import ray_pool
-from experiments import sweep
-from ln_tfp import training
+from experiments import training
+from experiments.sweep import ray_pool
+from experiments.sweep import sweep
 
 _RUNS = 1000
 

@@ -15,10 +15,10 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import timing
-from ln_tfp import data
-from ln_tfp import training
-from ln_tfp.training import loop as loop_lib
-from ln_tfp.training import strategies
+from experiments import data
+from experiments import training
+from experiments.training import loop as loop_lib
+from experiments.training import strategies
 
 _DIGITS_EPOCHS = 5
 

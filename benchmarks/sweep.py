@@ -16,11 +16,11 @@ import tempfile
 import time
 
 from benchmarks import timing
-from experiments import pool as pool_lib
-from experiments import sweep
-from experiments import tuned
-from ln_tfp import methods
-from ln_tfp import training
+from experiments import methods
+from experiments import training
+from experiments.paper import tuned
+from experiments.sweep import pool as pool_lib
+from experiments.sweep import sweep
 
 _NOISES = ('none', 'sym:0.4', 'asym:0.4')
 

@@ -20,12 +20,12 @@ CIFAR-100N.
 
 import dataclasses
 
-from experiments import app
-from experiments import grids
-from experiments import published
-from experiments import tables
-from experiments import tuned
-from ln_tfp import methods
+from experiments import methods
+from experiments.cli import app
+from experiments.output import tables
+from experiments.paper import grids
+from experiments.paper import published
+from experiments.paper import tuned
 
 NOISES = {'digits_n': 'human:worst', 'cifar10n': 'human:worst',
           'cifar100n': 'human:noisy'}

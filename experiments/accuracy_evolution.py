@@ -20,11 +20,11 @@ On digits (one seed) both fit few, at sym:0.4 4.8 and 6.5 percent of them.
 from absl import flags
 import numpy as np
 
-from experiments import app
-from experiments import figures
-from experiments import grids
 from experiments import synthetic_noise
-from ln_tfp import training
+from experiments import training
+from experiments.cli import app
+from experiments.output import figures
+from experiments.paper import grids
 
 FLAGS = flags.FLAGS
 

@@ -19,8 +19,8 @@ from absl import flags
 import numpy as np
 import tensorflow_probability as tfp
 
-from experiments import app
-from experiments import figures
+from experiments.cli import app
+from experiments.output import figures
 import ln_tfp
 
 FLAGS = flags.FLAGS

@@ -21,14 +21,14 @@ import pathlib
 
 import numpy as np
 
-from experiments import app
-from experiments import grids
-from experiments import launch
-from experiments import published
-from experiments import tables
-from ln_tfp import data
-from ln_tfp import training
-from ln_tfp.training import evaluation
+from experiments import data
+from experiments import training
+from experiments.cli import app
+from experiments.output import tables
+from experiments.paper import grids
+from experiments.paper import published
+from experiments.sweep import launch
+from experiments.training import evaluation
 
 CLEAN = {'digits_n': 'digits', 'cifar10n': 'cifar10'}
 ANNOTATORS = ('random1', 'random2', 'random3')

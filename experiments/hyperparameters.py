@@ -8,7 +8,7 @@ One seed a point; the winner has the highest accuracy on the noisy validation
 set at the end of training, of equal ones that with the best mean over the last
 ten epochs. The paper's winners stand below ours. The winners
 are also written to OUTPUT_DIR/tuned/DATASET.csv, in the form of the files in
-experiments/tuned; the CSV file of the table has all points.
+experiments/paper/tuned; the CSV file of the table has all points.
 
 Data sets: all of synthetic_noise and natural_noise (default: digits).
 Noise: sym:0.4 by default; all label sets of a data set with human labels.
@@ -21,14 +21,14 @@ import csv
 import dataclasses
 import io
 
-from experiments import app
-from experiments import grids
 from experiments import natural_noise
-from experiments import pairs
-from experiments import published
 from experiments import synthetic_noise
-from experiments import tables
-from experiments import tuned
+from experiments.cli import app
+from experiments.cli import pairs
+from experiments.output import tables
+from experiments.paper import grids
+from experiments.paper import published
+from experiments.paper import tuned
 
 SEARCHED = ('Het-tau', 'Het-tau-Sigma', 'NAN', 'GCE', 'LS', 'LN')
 
@@ -113,7 +113,7 @@ def main(argv):
            csv=points_csv(points, results),
            keys=('dataset', 'method', 'noise', 'hyperparameters'))
   file = app.write_winners(points, results, base.dataset)
-  print(f'Winners in the form of experiments/tuned: {file}.')
+  print(f'Winners in the form of experiments/paper/tuned: {file}.')
   return app.exit_status(results)
 
 

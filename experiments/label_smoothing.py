@@ -21,12 +21,12 @@ import dataclasses
 
 from absl import flags
 
-from experiments import app
-from experiments import figures
-from experiments import grids
-from experiments import recipes
 from experiments import synthetic_noise
-from ln_tfp import training
+from experiments import training
+from experiments.cli import app
+from experiments.cli import recipes
+from experiments.output import figures
+from experiments.paper import grids
 
 FLAGS = flags.FLAGS
 flags.DEFINE_list(

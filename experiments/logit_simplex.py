@@ -18,8 +18,8 @@ from absl import flags
 from matplotlib import patheffects
 import numpy as np
 
-from experiments import app
-from experiments import figures
+from experiments.cli import app
+from experiments.output import figures
 import ln_tfp
 
 FLAGS = flags.FLAGS

@@ -15,9 +15,9 @@ method for any label set; 85.59 against 81.29 for CE on "random3", 65.31
 against 63.82 on "worst". In the paper 74.31 against 59.01 on CIFAR-10N worst.
 """
 
-from experiments import app
-from experiments import grids
-from experiments import tables
+from experiments.cli import app
+from experiments.output import tables
+from experiments.paper import grids
 
 _FIVE = ('human:random1', 'human:random2', 'human:random3', 'human:aggregate',
          'human:worst')

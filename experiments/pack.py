@@ -11,8 +11,8 @@ Expected: a quarter of the size, some five kilobytes a run of digits.
 
 import pathlib
 
-from experiments import app
-from experiments import store
+from experiments.cli import app
+from experiments.sweep import store
 
 
 def main(argv):

@@ -10,8 +10,8 @@ Time: MNIST and CIFAR some minutes.
 Expected: one line with the numbers of examples.
 """
 
-from experiments import app
-from experiments import launch
+from experiments.cli import app
+from experiments.sweep import launch
 
 
 def main(argv):

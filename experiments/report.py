@@ -22,13 +22,13 @@ import pathlib
 
 from absl import flags
 
-from experiments import app
-from experiments import claims
-from experiments import evidence
-from experiments import pairs
-from experiments import tables
+from experiments import training
+from experiments.cli import app
+from experiments.cli import pairs
+from experiments.output import evidence
+from experiments.output import tables
+from experiments.paper import claims
 from ln_tfp import page
-from ln_tfp import training
 
 FLAGS = flags.FLAGS
 

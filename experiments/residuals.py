@@ -27,13 +27,13 @@ import dataclasses
 from absl import flags
 import numpy as np
 
-from experiments import app
-from experiments import figures
-from experiments import grids
-from experiments import launch
-from ln_tfp import data
+from experiments import data
+from experiments import training
+from experiments.cli import app
+from experiments.output import figures
+from experiments.paper import grids
+from experiments.sweep import launch
 from ln_tfp import heads
-from ln_tfp import training
 
 FLAGS = flags.FLAGS
 

@@ -15,9 +15,9 @@ paper, asymmetric, 96.54 against 80.31 on MNIST, 61.20 against 36.95 on
 CIFAR-100.
 """
 
-from experiments import app
-from experiments import grids
-from experiments import tables
+from experiments.cli import app
+from experiments.output import tables
+from experiments.paper import grids
 
 DATASETS = ('digits', 'mnist', 'fashion_mnist', 'cifar10', 'cifar100')
 NOISES = ('none', 'sym:0.2', 'sym:0.4', 'sym:0.6', 'asym:0.2', 'asym:0.3',

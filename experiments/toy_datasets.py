@@ -27,11 +27,11 @@ from absl import flags
 from matplotlib import colors
 import numpy as np
 
-from experiments import app
-from experiments import figures
-from ln_tfp import data
-from ln_tfp import methods
-from ln_tfp import training
+from experiments import data
+from experiments import methods
+from experiments import training
+from experiments.cli import app
+from experiments.output import figures
 
 FLAGS = flags.FLAGS
 flags.DEFINE_bool(

@@ -17,9 +17,9 @@ import tempfile
 import numpy as np
 import tensorflow as tf
 
+from experiments import data
 import ln_tfp
 from ln_tfp import console
-from ln_tfp import data
 from ln_tfp.audit import files
 from ln_tfp.audit import fitting
 

@@ -8,7 +8,7 @@ import pathlib
 import numpy as np
 from PIL import Image
 
-from ln_tfp import data
+from experiments import data
 
 _IMAGE_KEYS = ('images', 'x')
 _LABEL_KEYS = ('labels', 'y')

@@ -7,11 +7,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from ln_tfp import data
-from ln_tfp import methods
-from ln_tfp import models
-from ln_tfp.training import progress as progress_lib
-from ln_tfp.training import steps
+from experiments import data
+from experiments import methods
+from experiments import models
+from experiments.training import progress as progress_lib
+from experiments.training import steps
 
 _BATCH_SIZE = 64
 _LEARNING_RATE = 1e-3

@@ -5,8 +5,8 @@ import io
 import sys
 from unittest import mock
 
-from experiments import app
-from experiments import recipes
+from experiments.cli import app
+from experiments.cli import recipes
 
 
 def call(program, *arguments):

@@ -11,8 +11,8 @@ import pathlib
 import signal
 import time
 
-from experiments import locks
-from experiments import service
+from experiments.sweep import locks
+from experiments.sweep import service
 
 
 def document(run, key, status='finished', accuracy=.9, validation=.5,

@@ -2,7 +2,7 @@
 
 import os
 
-from experiments import service
+from experiments.sweep import service
 
 
 def perform(task, tell):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from experiments import attenuation
-from experiments import figures
+from experiments.output import figures
 
 
 @pytest.mark.parametrize('min_scale', [.25, .5, 2.])

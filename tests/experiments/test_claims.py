@@ -4,9 +4,9 @@ import types
 
 import pytest
 
-from experiments import claims
-from experiments import evidence
-from experiments import published
+from experiments.output import evidence
+from experiments.paper import claims
+from experiments.paper import published
 
 
 class _Facts(evidence.PublishedFacts):

@@ -9,7 +9,7 @@ import pytest
 from experiments import hyperparameters
 from experiments import natural_noise
 from experiments import synthetic_noise
-from experiments import tuned
+from experiments.paper import tuned
 from tests.experiments import calling
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from experiments import figures
-from experiments import grids
 from experiments import label_smoothing
-from experiments import recipes
-from ln_tfp import training
+from experiments import training
+from experiments.cli import recipes
+from experiments.output import figures
+from experiments.paper import grids
 
 RECORD = figures.Record(
     name='line', title='A line', caption='It rises.', runs=('a', 'b'),

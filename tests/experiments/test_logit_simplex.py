@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from experiments import figures
 from experiments import logit_simplex
+from experiments.output import figures
 
 
 def test_the_last_class_is_further_from_the_origin_than_the_others():

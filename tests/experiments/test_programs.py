@@ -14,22 +14,22 @@ import pytest
 
 from experiments import ablation
 from experiments import accuracy_evolution
-from experiments import app
 from experiments import calibration
-from experiments import grids
+from experiments import data
 from experiments import hyperparameters
-from experiments import launch
+from experiments import methods
 from experiments import natural_noise
 from experiments import pack
-from experiments import pairs
-from experiments import pool as pool_lib
-from experiments import recipes
 from experiments import residuals
 from experiments import synthetic_noise
 from experiments import toy_datasets
-from ln_tfp import data
-from ln_tfp import methods
-from ln_tfp import training
+from experiments import training
+from experiments.cli import app
+from experiments.cli import pairs
+from experiments.cli import recipes
+from experiments.paper import grids
+from experiments.sweep import launch
+from experiments.sweep import pool as pool_lib
 from tests.experiments import calling
 
 FLAGS = flags.FLAGS

@@ -6,10 +6,10 @@ import time
 from absl.testing import flagsaver
 import pytest
 
-from experiments import launch
-from experiments import recipes
-from ln_tfp import training
-from tests.training import loopback
+from experiments import training
+from experiments.cli import recipes
+from experiments.sweep import launch
+from tests.experiments.training import loopback
 
 _SECONDS = 200
 

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from experiments import published
-from experiments import tables
-from experiments import tuned
-from ln_tfp import methods
+from experiments import methods
+from experiments.output import tables
+from experiments.paper import published
+from experiments.paper import tuned
 
 _LATEX = pathlib.Path(__file__).resolve().parents[3] / 'shared/paper/paper.tex'
 _METHODS = list(methods.NAMES)

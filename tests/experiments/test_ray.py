@@ -18,14 +18,14 @@ import threading
 import psutil
 import pytest
 
-from experiments import pool as pool_lib
-from experiments import sweep
-from ln_tfp import training
+from experiments import training
+from experiments.sweep import pool as pool_lib
+from experiments.sweep import sweep
 from tests import waiting
 
 ray = pytest.importorskip(
     'ray', reason="Ray is not installed: pip install -e '.[ray]'")
-from experiments import ray_pool  # noqa: E402, needs Ray
+from experiments.sweep import ray_pool  # noqa: E402, needs Ray
 
 pytestmark = pytest.mark.slow
 

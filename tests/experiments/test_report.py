@@ -5,13 +5,13 @@ import json
 
 import pytest
 
-from experiments import claims
-from experiments import evidence
-from experiments import figures
-from experiments import render
 from experiments import report
-from experiments import tables
-from ln_tfp import training
+from experiments import training
+from experiments.output import evidence
+from experiments.output import figures
+from experiments.output import render
+from experiments.output import tables
+from experiments.paper import claims
 from tests import browser
 
 METHODS = ('CE', 'LN')

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from experiments import accuracy_evolution
-from experiments import figures
+from experiments import data
 from experiments import residuals
 from experiments import toy_datasets
-from ln_tfp import data
-from ln_tfp import training
+from experiments import training
+from experiments.output import figures
 
 
 @pytest.fixture(scope='module', name='trained')

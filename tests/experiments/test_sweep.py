@@ -14,13 +14,13 @@ import zipfile
 
 import pytest
 
-from experiments import bar as bar_lib
-from experiments import estimates as estimates_lib
-from experiments import locks
-from experiments import pool as pool_lib
-from experiments import store
-from experiments import sweep
-from ln_tfp import training
+from experiments import training
+from experiments.sweep import bar as bar_lib
+from experiments.sweep import estimates as estimates_lib
+from experiments.sweep import locks
+from experiments.sweep import pool as pool_lib
+from experiments.sweep import store
+from experiments.sweep import sweep
 from tests import waiting
 from tests.experiments import fake_worker
 
@@ -164,7 +164,7 @@ def test_two_sweeps_of_one_directory_train_each_run_once(tmp_path):
 def test_the_lock_of_a_process_that_died_is_free(tmp_path):
   holder = subprocess.Popen(
       [sys.executable, '-c', 'import sys, time\n'
-       'from experiments import locks\n'
+       'from experiments.sweep import locks\n'
        'with locks.hold(sys.argv[1], "run") as free:\n'
        '  print(free, flush=True)\n  time.sleep(60)', str(tmp_path)],
       stdout=subprocess.PIPE)
@@ -238,7 +238,7 @@ def test_the_workers_of_a_sweep_that_is_killed_end_themselves(tmp_path):
   task = {'output_dir': str(tmp_path), 'key': run.key, 'run': run.to_dict()}
   sweeping = subprocess.Popen(
       [sys.executable, '-c', 'import json, sys\n'
-       'from experiments import pool\n'
+       'from experiments.sweep import pool\n'
        f'workers = pool.Pool(1, module={_FAKE!r})\n'
        'workers.submit("key", json.loads(sys.argv[1]))\n'
        'workers.wait(60)\nworkers.wait(60)', json.dumps(task)])

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments import grids
-from experiments import published
-from experiments import render
-from experiments import tables
-from experiments import tuned
-from ln_tfp import training
+from experiments import training
+from experiments.output import render
+from experiments.output import tables
+from experiments.paper import grids
+from experiments.paper import published
+from experiments.paper import tuned
 from tests.experiments import fake_worker
 
 

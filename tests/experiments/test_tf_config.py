@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from experiments import tf_config
-from tests.training import loopback
+from tests.experiments.training import loopback
 
 _JOB = {
     'SLURM_JOB_ID': '4001', 'SLURM_PROCID': '2', 'SLURM_NTASKS': '5',

@@ -1,0 +1,65 @@
+"""Heteroscedastic classification (Kendall and Gal, 2017)."""
+
+import dataclasses
+from typing import ClassVar
+
+from experiments.methods import base
+from experiments.methods import heteroscedastic
+from experiments.methods import monte_carlo
+
+# Their runs are short, and a hundred samples serve (see the search grids).
+_SMALL = ('two_moons', 'circles', 'digits', 'digits_n')
+
+
+@dataclasses.dataclass(frozen=True)
+class Het(base.Method):
+  """Normal logits with a diagonal covariance (the paper's Eq. 13).
+
+  The loss is `-log mean_s softmax(mu + sigma * e_s)[label]`, the prediction
+  the mean itself. The samples are shared over the batch and follow from
+  (seed, step).
+
+  Attributes:
+    samples: S. The paper's authors took 10,000 for CIFAR.
+  """
+
+  name: ClassVar[str] = 'Het'
+  is_random: ClassVar[bool] = True
+  samples: int = 100
+
+  def __post_init__(self):
+    base.check_whole('samples', self.samples, 1)
+
+  def head(self, num_classes, kernel_regularizer=None, bias_regularizer=None):
+    return heteroscedastic.HeteroscedasticHead(
+        num_classes, self._rank(), kernel_regularizer, bias_regularizer,
+        name='heteroscedastic')
+
+  def loss(self, labels, outputs, *, num_classes, seed, step, ids):
+    del ids  # the samples are shared over the batch
+    noise = self._noise(seed, step, num_classes)
+    loss = monte_carlo.nll(labels, outputs, noise, self._temperature())
+    return base.nan_outside(loss, labels, num_classes)
+
+  def probabilities(self, outputs, *, num_classes, seed=0, dummy_class=False):
+    del dummy_class  # there is none
+    noise = self._noise(seed, 0, num_classes)
+    return monte_carlo.probabilities(outputs, noise, self._temperature())
+
+  @classmethod
+  def grid(cls, dataset):
+    yield cls(samples=cls._grid_samples(dataset))
+
+  @staticmethod
+  def _grid_samples(dataset):
+    return 100 if dataset in _SMALL else 1000
+
+  def _noise(self, seed, step, num_classes):
+    return monte_carlo.draw(
+        seed, step, self.samples, num_classes + self._rank())
+
+  def _temperature(self):
+    return 1.
+
+  def _rank(self):
+    return 0

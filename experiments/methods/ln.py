@@ -1,0 +1,74 @@
+"""The paper's method: the Logistic-Normal likelihood."""
+
+import dataclasses
+import itertools
+from typing import ClassVar
+
+from experiments.methods import base
+from ln_tfp import heads
+from ln_tfp import losses
+
+_MNIST_LIKE = ('mnist', 'fashion_mnist', 'digits', 'digits_n')
+
+
+@dataclasses.dataclass(frozen=True)
+class LN(base.Method):
+  """`ln_tfp.LogisticNormalHead` with `ln_tfp.nll`.
+
+  Attributes:
+    temperature: tau.
+    min_scale: lambda.
+    covariance: 'full' or one of the ablation, see `LogisticNormalHead`.
+    rank: Columns of the factor of the full covariance.
+    dummy_class: Whether the head has one.
+    label_smoothing: t of the target.
+  """
+
+  name: ClassVar[str] = 'LN'
+  temperature: float = .5
+  min_scale: float = .5
+  covariance: str = 'full'
+  rank: int = 1
+  dummy_class: bool = True
+  label_smoothing: float = .01
+
+  def __post_init__(self):
+    base.check_positive('temperature', self.temperature)
+    base.check_positive('min_scale', self.min_scale)
+    if self.covariance not in heads.COVARIANCES:
+      raise ValueError(
+          f'Argument `covariance` must be one of {heads.COVARIANCES}. '
+          f'Received: covariance={self.covariance!r}.')
+    base.check_whole('rank', self.rank, 1)
+    if not 0 < self.label_smoothing <= 1:
+      raise ValueError(
+          'Argument `label_smoothing` must be in (0, 1]. '
+          f'Received: label_smoothing={self.label_smoothing}.')
+
+  def head(self, num_classes, kernel_regularizer=None, bias_regularizer=None):
+    return heads.LogisticNormalHead(
+        num_classes,
+        covariance=self.covariance,
+        rank=self.rank,
+        temperature=self.temperature,
+        min_scale=self.min_scale,
+        dummy_class=self.dummy_class,
+        kernel_regularizer=kernel_regularizer,
+        bias_regularizer=bias_regularizer,
+        name='logistic_normal')
+
+  def loss(self, labels, outputs, *, num_classes, seed, step, ids):
+    del seed, step, ids  # nothing random
+    return losses.nll(labels, outputs, self.label_smoothing, num_classes)
+
+  def probabilities(self, outputs, *, num_classes, seed=0, dummy_class=False):
+    del seed  # nothing random
+    return heads.probabilities(outputs, num_classes, dummy_class)
+
+  @classmethod
+  def grid(cls, dataset):
+    # .316 is sqrt(.1): the paper's 0.1 for MNIST may mean lambda or lambda^2.
+    min_scales = (
+        (.1, .316, .5, 1.) if dataset in _MNIST_LIKE else (.5, 1.))
+    for temperature, min_scale in itertools.product((.1, .5, 1.), min_scales):
+      yield cls(temperature=temperature, min_scale=min_scale)

@@ -1,0 +1,1 @@
+"""What results become: tables, figures, a page."""

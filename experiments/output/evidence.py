@@ -1,0 +1,291 @@
+"""What is known: the numbers behind tables and figures of a directory.
+
+Every number is computed here from the stored results of its runs; the CSV file
+of a table and the JSON file of a figure only say which runs those are.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Mapping
+import csv
+import dataclasses
+import functools
+import json
+import os
+import pathlib
+
+from experiments import training
+from experiments.cli import pairs
+from experiments.cli import recipes
+from experiments.output import figures
+from experiments.output import tables
+from experiments.paper import grids
+from experiments.paper import published
+from experiments.paper import tuned
+from experiments.sweep import store
+
+Place = tuple[str, str]
+
+
+class NotRun(Exception):
+  """A number is missing; the message says which."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Number:
+  """Mean and standard deviation over `seeds` runs.
+
+  `settings` says how these were trained, see `Facts.settings`.
+  """
+  mean: float
+  std: float | None
+  seeds: int
+  settings: frozenset[str] = frozenset()
+
+
+@dataclasses.dataclass
+class Basis:
+  """What is behind the numbers that were asked for."""
+  seeds: set[int] = dataclasses.field(default_factory=set)
+  settings: set[str] = dataclasses.field(default_factory=set)
+
+  def clear(self) -> None:
+    """Forgets."""
+    self.seeds.clear()
+    self.settings.clear()
+
+  def text(self) -> str:
+    """Such as 'n = 5, the recipe of digits'."""
+    return f'n = {_ends(self.seeds)}, {", ".join(sorted(self.settings))}'
+
+
+def _ends(values: set[int]) -> str:
+  return ' to '.join(map(str, sorted({min(values), max(values)})))
+
+
+class Cells(dict[Place, Number]):
+  """Numbers by (row, column); a missing one raises `NotRun`.
+
+  Args:
+    numbers: the numbers there are.
+    basis: where is noted what is behind each number that is asked for.
+    why_not: of numbers that are not there: what became of their runs.
+  """
+
+  def __init__(
+      self, numbers: Mapping[Place, Number], basis: Basis,
+      why_not: Mapping[Place, str] | None = None):
+    super().__init__(numbers)
+    self._basis = basis
+    self._why_not = why_not or {}
+
+  def __getitem__(self, place: Place) -> Number:
+    if place not in self:
+      why = self._why_not.get(place, tables.MISSING)
+      raise NotRun(f'{place[0]} with {place[1]}: {why}')
+    number = super().__getitem__(place)
+    self._basis.seeds.add(number.seeds)
+    self._basis.settings |= number.settings
+    return number
+
+
+class Facts:
+  """The facts in an output directory.
+
+  Args:
+    output_dir: where results, tables and figures are.
+
+  Attributes:
+    results: all results by key.
+    problems: files that should be results or records and are not.
+    tables: the tables by name, such as 'synthetic_noise-digits'.
+    records: the records of the figures by name.
+    basis: what is behind the numbers asked for since it was last cleared.
+  """
+
+  def __init__(self, output_dir: str | os.PathLike):
+    directory = pathlib.Path(output_dir)
+    self.results, problems = store.Store(directory).everything
+    self.problems = list(problems)
+    self.basis = Basis()
+    self.tables: dict[str, tables.Table] = {}
+    self.records: dict[str, figures.Record] = {}
+    for file in sorted((directory / 'tables').glob('*.csv')):
+      if not file.stem.startswith('hyperparameters'):
+        self._try(self.tables, file, self._read_table)
+    for file in sorted((directory / 'figures').glob('*.json')):
+      self._try(self.records, file, figures.read_record)
+
+  def _try(self, found, file, read):
+    try:
+      found[file.stem] = read(file)
+    except (KeyError, TypeError, ValueError) as error:
+      self.problems.append(f'{file}: {error}')
+
+  def _read_table(self, file: pathlib.Path) -> tables.Table:
+    """Builds a table anew from the results of the runs its file names."""
+    kind, _, dataset = file.stem.partition('-')
+    with file.open(encoding='utf-8', newline='') as stream:
+      lines = list(csv.DictReader(stream))
+    cells = {(line['row'], line['column']): self._cell(line, kind, file)
+             for line in lines}
+    columns = dict.fromkeys(line['column'] for line in lines)
+    calibration = kind == 'calibration'
+    return tables.Table(
+        title=f'{kind} on {dataset}',
+        rows=list(dict.fromkeys(line['row'] for line in lines)),
+        columns=[tables.Column(key, 'NLL') if calibration
+                 else tables.noise_column(key, dataset) for key in columns],
+        cells=cells, lower_is_better=calibration)
+
+  def _cell(self, line, kind, file) -> tables.Cell:
+    keys = tuple(line['runs'].split())
+    found = [self.results[key] for key in keys if key in self.results]
+    done = [result for result in found if result.status == 'finished']
+    paper = None
+    if line['paper_mean']:
+      paper = published.Number(
+          float(line['paper_mean']), float(line['paper_std']),
+          line['paper_bold'] == '1')
+    value = tables.accuracy
+    if kind == 'calibration':
+      folder = file.parent.parent / 'calibration'
+      done = [result for result in done
+              if (folder / f'{result.key}.json').exists()]
+      value = lambda result: json.loads(
+          (folder / f'{result.key}.json').read_text(encoding='utf-8'))['mean']
+    return tables.Cell(
+        values=tuple(map(value, done)), keys=keys,
+        diverged=sum(result.status == 'diverged' for result in found),
+        published=paper)
+
+  def cells(self, table: str, dataset: str) -> Cells:
+    """The numbers of a table of which all runs have finished."""
+    name = f'{table}-{dataset}'
+    if name not in self.tables:
+      raise NotRun(f'{table} was not run')
+    numbers, why_not = {}, {}
+    for place, cell in self.tables[name].cells.items():
+      if len(cell.values) == len(cell.keys) > 0:
+        numbers[place] = Number(
+            cell.mean, cell.std, len(cell.values),
+            self.settings(cell.keys, tuned_ones=table != 'ablation'))
+      else:
+        why_not[place] = cell.remark() or cell.numbers(0)
+    return Cells(numbers, self.basis, why_not)
+
+  def figure(self, name: str, *noises: str) -> list[training.Result]:
+    """The results behind a figure; all of them have to be there.
+
+    Args:
+      name: of the figure.
+      *noises: those that it has to show, and no others.
+    """
+    record = self._record(name)
+    missing = [key for key in record.runs if key not in self.results]
+    if missing:
+      raise NotRun(f'{missing[0]} is missing')
+    found = [self.results[key] for key in record.runs]
+    diverged = [each.key for each in found if each.status != 'finished']
+    if diverged:
+      raise NotRun(f'{diverged[0]} diverged')
+    shown = {result.run['noise'] for result in found}
+    if shown != set(noises):
+      raise NotRun(f'the figure is of {", ".join(sorted(shown))}, not of '
+                   f'{", ".join(noises)}')
+    self.basis.seeds.add(len({result.run['seed'] for result in found}))
+    self.basis.settings |= self.settings(record.runs)
+    return found
+
+  def numbers(self, name: str, *noises: str) -> dict[str, float]:
+    """The numbers noted with a figure, whose runs have to be there."""
+    self.figure(name, *noises)
+    return dict(self._record(name).numbers)
+
+  def settings(
+      self, keys: Iterable[str], tuned_ones: bool = False) -> frozenset[str]:
+    """How runs were trained: by the recipe, or what was different.
+
+    Args:
+      keys: of the runs.
+      tuned_ones: whether they are meant to have tuned hyperparameters.
+    """
+    runs = {dataclasses.replace(
+        training.Run.from_dict(self.results[key].run), seed=0)
+            for key in keys if key in self.results}
+    found = {_settings(dataclasses.replace(
+        run, method='LN', hyperparameters=(), noise='none')) for run in runs}
+    if tuned_ones:
+      found |= {_untuned(run) for run in runs} - {''}
+    return frozenset(found)
+
+  def _record(self, name):
+    if name not in self.records:
+      raise NotRun('the figure was not drawn')
+    return self.records[name]
+
+
+@functools.cache
+def _settings(run: training.Run) -> str:
+  notes = recipes.deviations(run)
+  return notes[0].rstrip('.') if notes else f'recipe of {run.dataset}'
+
+
+@functools.cache
+def _untuned(run: training.Run) -> str:
+  """The hyperparameters of a run that are not the tuned ones."""
+  try:
+    expected = tuned.method(
+        run.method, run.dataset, run.noise).hyperparameters()
+  except tuned.NotTunedError:
+    return ''
+  values = run.resolve_method().hyperparameters()
+  changed = {name: value for name, value in values.items()
+             if value != expected[name]}
+  if not changed:
+    return ''
+  return f'{run.method} on {run.noise} with {pairs.write(changed)}'
+
+
+class PublishedFacts:
+  """The paper's own numbers, in the same form; it prints none of figures."""
+
+  def __init__(self):
+    self.basis = Basis()
+
+  def cells(self, table: str, dataset: str) -> Cells:
+    """The numbers of a table."""
+    numbers = {
+        'ablation': self._ablation, 'calibration': self._calibration,
+    }.get(table, lambda dataset: grids.paper_accuracy(table, dataset))(dataset)
+    return Cells({
+        place: Number(number.mean, number.std, published.SEEDS)
+        for place, number in numbers.items()}, self.basis)
+
+  def figure(self, name: str, *noises: str):
+    raise NotRun('the paper prints no numbers')
+
+  numbers = figure
+
+  def _ablation(self, dataset):
+    column = 'human:noisy' if dataset == 'cifar100n' else 'human:worst'
+    row = lambda covariance, dummy: (
+        ('LN' if dummy else 'LN-no-dummy') if covariance == 'full'
+        else f'LN-{covariance}')
+    return {(row(covariance, dummy), column): number
+            for (name, covariance, dummy), number
+            in published.ablation().items() if name == dataset}
+
+  def _calibration(self, dataset):
+    return {(method, 'none'): number for (name, method), number
+            in published.calibration().items() if name == dataset}
+
+
+def grouped(
+    results: Iterable[training.Result], first: str, second: str
+) -> dict[str, dict[str, list[training.Result]]]:
+  """Results by two settings of their runs."""
+  groups = {}
+  for result in results:
+    groups.setdefault(result.run[first], {}).setdefault(
+        result.run[second], []).append(result)
+  return groups

@@ -1,0 +1,258 @@
+"""Trains the runs of an experiment as the flags say."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+import contextlib
+import functools
+import importlib.util
+import os
+import pathlib
+import sys
+
+from absl import flags
+import tensorflow as tf
+
+from experiments import data
+from experiments import training
+from experiments.cli import pairs
+from experiments.cli import recipes
+from experiments.sweep import estimates as estimates_lib
+from experiments.sweep import multi_worker
+from experiments.sweep import pool as pool_lib
+from experiments.sweep import sweep
+
+FLAGS = flags.FLAGS
+
+_STRATEGIES = ('auto', 'one', 'mirrored', 'multi_worker')
+
+flags.DEFINE_enum(
+    'launcher', 'local', ('local', 'ray'),
+    'Where runs are trained: by processes of this machine, or as tasks of a '
+    'Ray cluster (docs/scaling.md).')
+flags.DEFINE_string(
+    'ray_address', None,
+    'HOST:PORT of a Ray cluster that this machine is a node of, or auto. '
+    'Default: a cluster of this machine alone, started for the sweep.')
+flags.DEFINE_float(
+    'cpus_per_run', None,
+    'CPUs that Ray reserves for a run; also its threads. Default: 1.')
+flags.DEFINE_float(
+    'gpus_per_run', None,
+    'GPUs that Ray reserves for a run, or a fraction of one. Default: 0.')
+flags.DEFINE_integer(
+    'jobs', None,
+    'Worker processes. Default: one per GPU, or per core where there is none.')
+flags.DEFINE_enum(
+    'strategy', 'auto', _STRATEGIES,
+    'Devices of a run: one, all GPUs of the machine (mirrored), or several '
+    'machines that all start the same command with their TF_CONFIG '
+    '(multi_worker, see docs/scaling.md). auto gives each worker process its '
+    'GPU.')
+flags.DEFINE_string(
+    'data_dir', None, 'Directory of the data sets. Default: that of TFDS.')
+flags.DEFINE_bool(
+    'offline', False, 'Never fetch data; say what is missing instead.')
+flags.DEFINE_string(
+    'output_dir', 'results',
+    'Directory for results, tables and figures. Runs whose results are there '
+    'are not trained again.')
+flags.DEFINE_bool(
+    'dry_run', False, 'List the runs with an estimate of the time, and end.')
+flags.DEFINE_string(
+    'tensorboard', None, 'Directory for TensorBoard logs, one per run.')
+
+
+class IncompleteError(RuntimeError):
+  """Runs have failed that everything else depends on."""
+
+
+def check_flags() -> None:
+  """Refuses what cannot work, before anything is computed."""
+  if FLAGS.jobs is not None and FLAGS.jobs < 1:
+    raise recipes.BadFlagError(
+        f'--jobs: must be at least 1. Received: {FLAGS.jobs}')
+  _check_launcher()
+  if FLAGS.strategy == 'multi_worker':
+    multi_worker.check_flags()
+    if not multi_worker.is_chief():
+      return  # it writes nothing
+  directory = pathlib.Path(FLAGS.output_dir)
+  try:
+    directory.mkdir(parents=True, exist_ok=True)
+    probe = directory / f'.probe-{os.getpid()}'
+    probe.touch()
+    probe.unlink()
+  except OSError as error:
+    raise recipes.BadFlagError(
+        f'--output_dir: cannot be written: {error}') from error
+
+
+def call(program: Callable[[], int | None]) -> int | None:
+  """Calls a program; with several workers the chief calls it for all."""
+  if FLAGS.strategy == 'multi_worker':
+    return multi_worker.call(program, _load_once)
+  return program()
+
+
+def _check_launcher() -> None:
+  """Refuses flags of another launcher, and Ray where it is not installed."""
+  if FLAGS.launcher == 'local':
+    for name in ('ray_address', 'cpus_per_run', 'gpus_per_run'):
+      if FLAGS[name].present:
+        raise recipes.BadFlagError(f'--{name}: needs --launcher=ray.')
+    return
+  if FLAGS.strategy == 'multi_worker':
+    raise recipes.BadFlagError(
+        '--strategy: multi_worker needs --launcher=local; on a Ray cluster '
+        'experiments.tf_config starts its workers (docs/scaling.md).')
+  if FLAGS.jobs is not None:
+    raise recipes.BadFlagError(
+        '--jobs: needs --launcher=local; with Ray, --cpus_per_run and '
+        '--gpus_per_run say how many runs there are at a time.')
+  if '://' in (FLAGS.ray_address or ''):
+    raise recipes.BadFlagError(
+        '--ray_address: must be HOST:PORT or auto. '
+        f'Received: {FLAGS.ray_address}')
+  cpus, gpus = _per_run()
+  if not 0 < cpus < float('inf'):
+    raise recipes.BadFlagError(
+        f'--cpus_per_run: must be positive. Received: {cpus}')
+  if not 0 <= gpus < float('inf') or (gpus > 1 and gpus != int(gpus)):
+    raise recipes.BadFlagError(
+        '--gpus_per_run: must be a fraction of 1 or a whole number. '
+        f'Received: {gpus}')
+  if importlib.util.find_spec('ray') is None:
+    raise recipes.BadFlagError(
+        "--launcher: Ray is not installed; pip install -e '.[ray]' does that.")
+
+
+def _per_run() -> tuple[float, float]:
+  """CPUs and GPUs that Ray reserves for a run."""
+  cpus = 1. if FLAGS.cpus_per_run is None else FLAGS.cpus_per_run
+  return cpus, FLAGS.gpus_per_run or 0.
+
+
+def train(
+    runs: Iterable[training.Run],
+    keep_weights: sweep.Predicate = sweep.never,
+    need_weights: sweep.Predicate = sweep.never) -> sweep.Results:
+  """Trains runs as the flags say; ends the program where `--dry_run` does.
+
+  Args:
+    runs: the runs; prerequisites are added.
+    keep_weights: of which runs the weights are kept, where they are trained.
+    need_weights: which runs are trained again where their weights are gone.
+  """
+  runs = list(runs)
+  plan = sweep.Plan(runs, FLAGS.output_dir, keep_weights, need_weights)
+  for problem in plan.problems():
+    print(f'Not a result, left alone: {problem}', file=sys.stderr)
+  with contextlib.closing(_make_pool(bool(plan.pending))) as pool:
+    _announce(plan, pool.slots)
+    if FLAGS.dry_run:
+      sys.exit(0)
+    if plan.pending:
+      _prepare(plan.pending.values())
+    results = sweep.run(
+        runs, output_dir=FLAGS.output_dir, pool=pool,
+        data_dir=FLAGS.data_dir, strategy=FLAGS.strategy,
+        keep_weights=keep_weights, need_weights=need_weights,
+        tensorboard_dir=FLAGS.tensorboard)
+  for key, reason in results.failures.items():
+    print(f'Failed: {key}: {reason}', file=sys.stderr)
+  return results
+
+
+def exit_status(results: sweep.Results) -> int:
+  """For the shell: 1 where runs have failed."""
+  return 1 if results.failures else 0
+
+
+def _make_pool(needed: bool) -> sweep.Pool:
+  """The pool of the flags; no cluster is used where nothing is to be done."""
+  if needed and FLAGS.launcher == 'ray':
+    from experiments.sweep import ray_pool  # Ray need not be installed
+    cpus, gpus = _per_run()
+    try:
+      pool = ray_pool.Pool(FLAGS.ray_address, cpus, gpus)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+      flag = 'launcher' if FLAGS.ray_address is None else 'ray_address'
+      raise recipes.BadFlagError(f'--{flag}: {error}') from error
+    if not pool.slots:
+      pool.close()
+      raise recipes.BadFlagError(
+          '--cpus_per_run, --gpus_per_run: no node of the cluster has that '
+          f'much. Received: {cpus:g} and {gpus:g}')
+    return pool
+  if FLAGS.strategy == 'multi_worker' and not FLAGS.dry_run:
+    return multi_worker.connect(_load_once)
+  takes_all = FLAGS.strategy in ('mirrored', 'multi_worker')
+  gpus = [] if takes_all else _gpus()
+  return pool_lib.Pool(FLAGS.jobs or (1 if takes_all else None), gpus)
+
+
+def _announce(plan: sweep.Plan, slots: int) -> None:
+  """Says what is to come, and lists it where `--dry_run` asks for that."""
+  estimates = plan.estimate()
+  pending = list(plan.pending.values())
+  seconds = sum(map(estimates.seconds, pending)) / min(
+      slots, max(1, len(pending)))
+  if FLAGS.dry_run:
+    for run in pending:
+      settings = pairs.write(dict(run.hyperparameters))
+      print(f'{estimates_lib.duration(estimates.seconds(run)):>8}  {run.key}'
+            f'  {run.epochs} epochs  {settings}'.rstrip())
+  about = estimates_lib.duration(seconds)
+  basis = ('from finished runs' if pending and all(
+      map(estimates.knows, pending)) else 'a guess for two CPU cores')
+  print(f'{len(plan.results)} runs finished before, {len(pending)} to train, '
+        f'{slots} at a time'
+        + (f': about {about} ({basis}).' if pending else '.'),
+        file=sys.stdout if FLAGS.dry_run else sys.stderr)
+  if seconds > sweep.LONG_SECONDS and not FLAGS.dry_run:
+    print(f'This will take more than an hour: about {about}. It can be '
+          'interrupted and goes on with the same command.', file=sys.stderr)
+
+
+def _prepare(runs: Iterable[training.Run]) -> None:
+  """Makes sure of the data, and that the runs fit it, before any training."""
+  checked = {}
+  for run in runs:
+    checked.setdefault((run.dataset, run.noise), run)
+  sources = {}
+  for run in checked.values():
+    if run.dataset not in sources:
+      sources = {run.dataset: load(run.dataset)}  # one at a time
+    with recipes.naming('noise'):
+      training.load_splits(run, source=sources[run.dataset])
+
+
+def load(dataset: str) -> data.Source:
+  """A data set, fetched where it is missing and `--offline` is not given."""
+  try:
+    return data.load(dataset, FLAGS.data_dir)
+  except data.MissingDataError:
+    if FLAGS.offline:
+      raise
+  print(f'Fetching {dataset}.', file=sys.stderr)
+  try:
+    data.prepare(dataset, FLAGS.data_dir)
+  except Exception as error:  # of the network, TFDS, the disk, ...
+    raise data.MissingDataError(
+        f'{dataset} is missing and could not be fetched: '
+        f'{type(error).__name__}: {error}') from error
+  return data.load(dataset, FLAGS.data_dir)
+
+
+@functools.lru_cache(maxsize=1)
+def _load_once(dataset: str) -> data.Source:
+  return load(dataset)
+
+
+def _gpus() -> list[str]:
+  """The GPUs that this process may use, by their CUDA names."""
+  count = len(tf.config.list_physical_devices('GPU'))
+  visible = os.environ.get('CUDA_VISIBLE_DEVICES')
+  if visible:
+    return visible.split(',')[:count]
+  return [str(index) for index in range(count)]

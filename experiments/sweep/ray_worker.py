@@ -1,0 +1,66 @@
+"""What a node of a Ray cluster does with a task of `ray_pool`."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import importlib
+import os
+import pathlib
+import queue
+import shutil
+import tempfile
+import threading
+import traceback
+from typing import Any
+
+from experiments.sweep import service
+from ln_tfp import files
+
+
+def perform(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
+  """The answers of a task: progress, and a status at the end."""
+  answers = queue.SimpleQueue()
+  threading.Thread(
+      target=_answer, args=(task, answers.put), daemon=True).start()
+  while True:
+    answer = answers.get()
+    yield answer
+    if 'status' in answer:
+      return
+
+
+def _answer(
+    task: dict[str, Any], put: Callable[[dict[str, Any]], None]) -> None:
+  try:
+    found = _train(task, lambda text: put({'progress': text}))
+    put({'status': 'done', 'files': found})
+  except Exception as error:  # pylint: disable=broad-except
+    traceback.print_exc()
+    put({'status': 'failed', 'message': f'{type(error).__name__}: {error}'})
+
+
+def _train(task: dict[str, Any], tell: service.Tell) -> dict[str, bytes]:
+  """Trains a run and returns its files, the result last."""
+  directory, key = pathlib.Path(task['output_dir']), task['key']
+  reachable = _is_reachable(directory, task['identity'])
+  if not reachable:
+    # The same at each try: this node may have a checkpoint.
+    directory = pathlib.Path(tempfile.gettempdir(), f'ln_tfp-{os.getuid()}',
+                             task['identity'], key)
+    for name, content in task['needed'].items():
+      files.write_atomically(directory / name, content)
+  module = importlib.import_module(task['module'])
+  module.train_alone({**task, 'output_dir': str(directory)}, tell)
+  names = [f'{key}.npz'] * task['keep_weights'] + [f'{key}.json']
+  found = {name: (directory / name).read_bytes() for name in names
+           if (directory / name).exists()}
+  if not reachable:
+    shutil.rmtree(directory)
+  return found
+
+
+def _is_reachable(directory: pathlib.Path, identity: str) -> bool:
+  try:
+    found = (directory / '.locks' / 'identity').read_text()
+  except OSError:
+    return False
+  return found == identity and os.access(directory, os.W_OK)

@@ -1,0 +1,249 @@
+"""Trains the runs of a table over a pool of worker processes.
+
+Finished runs are skipped, prerequisites (Forward's CE run) come first, a run
+that crashes is tried once more, one whose machine is lost several times, and
+several sweeps can share a directory: a run that another one trains is waited
+for.
+"""
+
+import collections
+from collections.abc import Callable
+from collections.abc import Iterable
+import os
+import sys
+import time
+from typing import Any
+from typing import Protocol
+from typing import TextIO
+
+from experiments import training
+from experiments.sweep import bar as bar_lib
+from experiments.sweep import estimates as estimates_lib
+from experiments.sweep import store as store_lib
+
+_TRIES = 2
+_LOSSES = 10  # machines that a run may lose; all of them may be going down
+_POLL_SECONDS = .5
+LONG_SECONDS = 3600.
+
+Predicate = Callable[[training.Run], bool]
+
+
+def never(run: training.Run) -> bool:
+  """The predicate that holds for no run."""
+  del run
+  return False
+
+
+class Pool(Protocol):
+  """Where runs are trained: `pool.Pool` or `ray_pool.Pool`.
+
+  The last answer of a task has a 'status': 'done', 'busy' (another process
+  trains the run), 'failed' or 'died' (the run may be to blame), or 'lost' (it
+  is not); those before it tell of its 'progress'.
+  """
+  slots: int  # tasks at a time; may change
+
+  def submit(self, key: str, task: dict[str, Any]) -> None:
+    """Starts a task."""
+
+  def wait(self, seconds: float) -> list[tuple[str, dict[str, Any]]]:
+    """The (key, answer) pairs that come within this time."""
+
+  def close(self) -> None:
+    """Ends all tasks."""
+
+
+class Results(dict[str, training.Result]):
+  """The results by key; runs that failed are in `failures`, with the reason.
+  """
+
+  def __init__(self):
+    super().__init__()
+    self.failures: dict[str, str] = {}
+
+
+class Plan:
+  """What is to be trained: the runs that are not finished, and in what order.
+
+  Args:
+    runs: the runs, possibly several times; prerequisites are added.
+    output_dir: where results are.
+    keep_weights: of which runs the weights are kept, where they are trained.
+    need_weights: which runs are trained again where their weights are gone.
+  """
+
+  def __init__(
+      self, runs: Iterable[training.Run], output_dir: str | os.PathLike,
+      keep_weights: Predicate = never, need_weights: Predicate = never):
+    self._store = store_lib.Store(output_dir)
+    self._keep_weights = keep_weights
+    self._need_weights = need_weights
+    self.results = Results()
+    self.pending: dict[str, training.Run] = {}
+    for run in runs:
+      self._add(run)
+
+  def _add(self, run: training.Run) -> None:
+    if run.key in self.pending or run.key in self.results:
+      return
+    if self.collect(run) or run.key in self.results.failures:
+      return
+    for needed in run.prerequisites():
+      self._add(needed)
+    self.pending[run.key] = run
+
+  def collect(self, run: training.Run) -> bool:
+    """Takes the result of a run from the directory, if it is there."""
+    try:
+      result = self._store.find(run.key)
+    except training.DamagedResultError as error:
+      # It may be somebody's: not ours to replace.
+      self.results.failures[run.key] = f'{error} Move the file away.'
+      return False
+    if result is None:
+      return False
+    if self._need_weights(run) and not (
+        result.status == 'diverged' or self._store.has_weights(result)):
+      return False
+    self.results[run.key] = result
+    return True
+
+  def keeps_weights(self, run: training.Run) -> bool:
+    """Whether the weights of a run are kept once it is trained."""
+    return self._keep_weights(run) or self._need_weights(run)
+
+  def next(self) -> training.Run | None:
+    """Takes the first run that waits for nothing."""
+    for run in list(self.pending.values()):
+      needed = [other.key for other in run.prerequisites()]
+      failed = [key for key in needed if key in self.results.failures]
+      if failed:
+        self.results.failures[run.key] = f'needs {failed[0]}, which failed'
+        del self.pending[run.key]
+      elif all(key in self.results for key in needed):
+        for key in needed:
+          self._store.unpack(key)
+        return self.pending.pop(run.key)
+    return None
+
+  def estimate(self) -> estimates_lib.Estimates:
+    """Learns how long runs take from all results of the directory."""
+    return estimates_lib.Estimates(self._store.everything[0].values())
+
+  def problems(self) -> list[str]:
+    """Files of the directory that are no results."""
+    return self._store.everything[1]
+
+
+class _Sweep:
+  """One execution of a plan."""
+
+  def __init__(
+      self, plan: Plan, pool: Pool, task: dict[str, Any],
+      bar: bar_lib.Bar):
+    self._plan = plan
+    self._pool = pool
+    self._task = task
+    self._bar = bar
+    self._running: dict[str, training.Run] = {}
+    self._elsewhere: dict[str, tuple[float, training.Run]] = {}
+    self._tries = collections.Counter()
+    self._losses = collections.Counter()
+
+  def execute(self) -> None:
+    """Until nothing is left to do."""
+    while self._plan.pending or self._running or self._elsewhere:
+      self._return_from_elsewhere()
+      self._start()
+      self._bar.show(
+          len(self._plan.results), len(self._running),
+          len(self._plan.results.failures), self._pool.slots)
+      for key, answer in self._pool.wait(_POLL_SECONDS):
+        self._handle(self._running[key], answer)
+
+  def _start(self) -> None:
+    while len(self._running) < self._pool.slots:
+      run = self._plan.next()
+      if run is None:
+        return
+      self._running[run.key] = run
+      self._pool.submit(run.key, {
+          **self._task, 'key': run.key, 'run': run.to_dict(),
+          'keep_weights': self._plan.keeps_weights(run)})
+
+  def _handle(self, run: training.Run, answer: dict[str, Any]) -> None:
+    if 'progress' in answer:
+      self._bar.note(run.key, answer['progress'])
+      return
+    del self._running[run.key]
+    self._bar.stopped(run.key)
+    if answer['status'] == 'busy':
+      self._elsewhere[run.key] = (time.monotonic(), run)
+    elif answer['status'] == 'done' and self._plan.collect(run):
+      self._bar.finished(self._plan.results[run.key])
+    elif run.key not in self._plan.results.failures:
+      lost = answer['status'] == 'lost'
+      counter, most = (
+          (self._losses, _LOSSES) if lost else (self._tries, _TRIES))
+      counter[run.key] += 1
+      self._retry(run, answer.get('message', 'left no result'),
+                  counter[run.key] < most)
+
+  def _retry(self, run: training.Run, message: str, again: bool) -> None:
+    if again:
+      self._bar.say(f'{run.key}: {message}; trying once more.')
+      self._plan.pending[run.key] = run
+    else:
+      self._bar.given_up(run.key, message)
+      self._plan.results.failures[run.key] = message
+
+  def _return_from_elsewhere(self) -> None:
+    """Looks after the runs that other sweeps train."""
+    for key, (since, run) in list(self._elsewhere.items()):
+      if self._plan.collect(run):
+        self._bar.finished(self._plan.results[key])
+        del self._elsewhere[key]
+      elif key in self._plan.results.failures:
+        self._bar.given_up(key, self._plan.results.failures[key])
+        del self._elsewhere[key]
+      elif time.monotonic() - since > 2 * _POLL_SECONDS:
+        # Its process may have died: the lock tells.
+        del self._elsewhere[key]
+        self._plan.pending[key] = run
+
+
+def run(
+    runs: Iterable[training.Run], *, output_dir: str | os.PathLike,
+    pool: Pool | None,
+    data_dir: str | None = None, strategy: str = 'auto',
+    keep_weights: Predicate = never, need_weights: Predicate = never,
+    tensorboard_dir: str | None = None,
+    stream: TextIO | None = None) -> Results:
+  """Trains all runs that are not finished, and returns their results.
+
+  Args:
+    runs: the runs; prerequisites are added.
+    output_dir: for results and checkpoints.
+    pool: where to train; stays open. None will do where all is finished.
+    data_dir: where the data sets are.
+    strategy: see `training.create_strategy`.
+    keep_weights: of which runs the weights are kept, where they are trained.
+    need_weights: which runs are trained again where their weights are gone.
+    tensorboard_dir: for TensorBoard logs.
+    stream: for the bar; None is stderr.
+
+  Returns:
+    The results by key, prerequisites included, and the failures.
+  """
+  plan = Plan(runs, output_dir, keep_weights, need_weights)
+  if not plan.pending:
+    return plan.results
+  task = dict(
+      output_dir=os.path.abspath(output_dir), data_dir=data_dir,
+      strategy=strategy, tensorboard_dir=tensorboard_dir)
+  with bar_lib.Bar(
+      stream or sys.stderr, plan.pending.values(), len(plan.results),
+      plan.estimate()) as bar:
+    _Sweep(plan, pool, task, bar).execute()
+  return plan.results

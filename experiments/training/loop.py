@@ -1,0 +1,209 @@
+"""One training: the epochs, what they measure, and the state between them."""
+
+from collections.abc import Callable
+import math
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from experiments import data
+from experiments import methods
+from experiments.training import evaluation
+from experiments.training import networks
+from experiments.training import runs
+from experiments.training import splits as splits_lib
+from experiments.training import steps
+from experiments.training import strategies
+
+_EVALUATION_BATCH = 1000
+
+
+class DivergedError(ArithmeticError):
+  """A quantity is no longer finite."""
+
+  def __init__(self, quantity: str):
+    super().__init__(f'{quantity} is not finite')
+    self.quantity = quantity
+
+
+class Loop:
+  """The network of a run with everything needed to train and to measure it.
+
+  Args:
+    run: the run.
+    method: its method; Forward with its transition matrix.
+    splits: its examples.
+    strategy: where to compute.
+  """
+
+  def __init__(
+      self, run: runs.Run, method: methods.Method, splits: splits_lib.Splits,
+      strategy: tf.distribute.Strategy):
+    self._run = run
+    self._options = run.resolve_options()
+    self._splits = splits
+    self._strategy = strategy
+    self._batches = self._training_batches()
+    self._order = np.argsort(splits.train.ids)
+    with strategy.scope():
+      self.model = networks.build_model(
+          run, method, splits.input_shape, splits.num_classes)
+      self._optimizer = networks.build_optimizer(run, self.model)
+    self._step = steps.Step(
+        strategy, self.model, method, self._optimizer,
+        num_classes=splits.num_classes, seed=run.seed,
+        weight_decay=run.resolve_weight_decay(), jit=run.jit)
+    self._average = steps.make_averaging(strategy, self.model)
+    self._predict = steps.Predictor(
+        strategy, self.model, method, num_classes=splits.num_classes,
+        seed=run.seed)
+
+  @property
+  def steps_per_epoch(self) -> int:
+    return self._batches.steps_per_epoch
+
+  def train_epoch(
+      self, epoch: int,
+      on_step: Callable[[int], None] = lambda step: None,
+  ) -> dict[str, float | None]:
+    """Trains one epoch (counted from 0).
+
+    Args:
+      epoch: which decides the order, augmentation and learning rate.
+      on_step: called with the number of finished steps.
+
+    Returns:
+      The mean objective and the accuracies of the predictions made on the
+      way. Raises `DivergedError`.
+    """
+    self._optimizer.learning_rate.assign(self._learning_rate(epoch))
+    left = self._batches.num_examples
+    outcomes, ids, sizes = [], [], []
+    for step, batch in enumerate(self._batches.epoch(epoch), start=1):
+      size = min(left, self._batches.batch_size)
+      left -= size
+      outcomes.append(self._step(batch, size))
+      ids.append(batch.ids)
+      sizes.append(size)
+      on_step(step)
+    self._average()
+    losses, predictions = self._step.collect(outcomes, [len(i) for i in ids])
+    return self._training_record(losses @ sizes, predictions, ids)
+
+  def _training_record(self, loss, predictions, ids):
+    train = self._splits.train
+    ids = np.concatenate(ids)
+    which = self._order[np.searchsorted(train.ids, ids, sorter=self._order)]
+    counts = evaluation.training_counts(
+        predictions, train.given[which], train.true[which])
+    totals = strategies.sum_over_workers(
+        self._strategy, np.append(counts, loss))
+    loss = float(totals[-1]) / self._batches.num_examples
+    if not math.isfinite(loss):
+      raise DivergedError('loss')
+    return {'loss': loss,
+            **evaluation.training_accuracies(totals[:-1].reshape(-1, 2))}
+
+  def validate(self) -> dict[str, float | None]:
+    """Accuracy on the validation set, noisy and clean."""
+    validation = self._splits.validation
+    predictions = self._classes(self.predict(validation))
+    kept = self._kept(len(validation))
+    return {
+        'validation_accuracy_noisy': evaluation.accuracy(
+            predictions[kept], validation.given[kept]),
+        'validation_accuracy_clean': evaluation.accuracy(
+            predictions[kept], validation.true[kept]),
+    }
+
+  def evaluate(self) -> dict[str, float | None]:
+    """All metrics on all of train, validation and test."""
+    train, test = self._splits.train, self._splits.test
+    kept = self._kept(len(test))
+    probabilities, labels = self.predict(test)[kept], test.true[kept]
+    metrics = {
+        'test_accuracy': evaluation.accuracy(
+            self._classes(probabilities), labels)}
+    for name, value in evaluation.calibration(
+        probabilities, labels, self._splits.num_classes).items():
+      metrics[f'test_{name}'] = value
+    metrics.update(self.validate())
+    metrics.update(evaluation.training_accuracies(evaluation.training_counts(
+        self._classes(self.predict(train)), train.given, train.true)))
+    return metrics
+
+  def estimate_transition(self) -> np.ndarray:
+    """The transition matrix that Forward takes from this network."""
+    probabilities = np.concatenate([
+        self.predict(self._splits.train),
+        self.predict(self._splits.validation)])
+    # With a hundred classes three percent of the images are whole classes.
+    argmax = self._run.dataset.startswith('cifar100')
+    return methods.estimate_transition(
+        probabilities, percentile=None if argmax else 97)
+
+  def predict(self, split: splits_lib.Split) -> np.ndarray:
+    """Probabilities of a split, without augmentation."""
+    if not len(split):
+      return np.zeros([0, self._splits.num_classes], np.float32)
+    probabilities = self._predict(data.Batches(
+        split.images, split.given, split.ids, batch_size=_EVALUATION_BATCH,
+        preprocessing=self._splits.preprocessing))
+    if not np.all(np.isfinite(probabilities)):
+      raise DivergedError('probabilities')
+    return probabilities
+
+  def state(self) -> dict[str, np.ndarray]:
+    """All variables, by a name that does not depend on the process.
+
+    Raises `DivergedError` where a weight is not finite.
+    """
+    arrays = {}
+    for prefix, variables in self._variables():
+      for index, variable in enumerate(variables):
+        array = np.asarray(variable.numpy())
+        if not np.all(np.isfinite(array)):
+          raise DivergedError(f'weights {variable.path}')
+        arrays[f'{prefix}/{index:04d}'] = array
+    return arrays
+
+  def restore(self, arrays: dict[str, np.ndarray]) -> None:
+    """Sets variables to what `state` returned, or to the model's part of it."""
+    for prefix, variables in self._variables():
+      for index, variable in enumerate(variables):
+        name = f'{prefix}/{index:04d}'
+        if name in arrays:
+          variable.assign(arrays[name])
+
+  def _variables(self) -> list[tuple[str, list[Any]]]:
+    return [('model', self.model.variables),
+            ('optimizer', self._optimizer.variables)]
+
+  def _training_batches(self) -> data.Batches:
+    run, train = self._run, self._splits.train
+    preprocessing = self._splits.preprocessing
+    worker, num_workers = strategies.worker(self._strategy)
+    return data.Batches(
+        train.images, train.given, train.ids, seed=run.seed,
+        batch_size=run.batch_size or len(train), preprocessing=preprocessing,
+        augment=bool(
+            preprocessing.pad or preprocessing.flip or preprocessing.crop),
+        worker=worker, num_workers=num_workers, per_class=run.per_class)
+
+  def _learning_rate(self, epoch: int) -> float:
+    drop = self._options.drop_epoch
+    lowered = drop is not None and epoch >= drop
+    return self._run.learning_rate * (.1 if lowered else 1.)
+
+  def _classes(self, probabilities: np.ndarray) -> np.ndarray:
+    if not self._options.dummy_class:
+      probabilities = probabilities[:, :self._splits.num_classes]
+    return probabilities.argmax(axis=-1)
+
+  def _kept(self, size: int) -> slice:
+    """The examples that count in evaluation: all, or whole batches."""
+    batch_size = self._batches.batch_size
+    if self._options.drop_remainder and size >= batch_size:
+      size -= size % batch_size
+    return slice(size)

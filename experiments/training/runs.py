@@ -1,0 +1,202 @@
+"""A run: every setting that decides what comes out of a training."""
+
+from collections.abc import Mapping
+import dataclasses
+import functools
+import hashlib
+import json
+import math
+import re
+from typing import Any
+
+from experiments import data
+from experiments import methods
+from experiments.paper import protocols
+
+OPTIMIZERS = ('adam', 'sgd', 'gd')
+
+Pairs = tuple[tuple[str, Any], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+  """One training; the defaults are the recipe of the digits data set.
+
+  Equal runs have equal keys, however they were written: hyperparameters,
+  options and model arguments are stored as sorted pairs, and those at their
+  default are left out.
+
+  Attributes:
+    dataset: name of the data set.
+    method: name of the method, see `methods.NAMES`.
+    hyperparameters: the method's, as a mapping or as pairs.
+    noise: 'none', 'sym:RATE', 'asym:RATE' or 'human:NAME'.
+    seed: of initialisation, order, augmentation, synthetic noise and the
+      method's own randomness.
+    model: name of the network, see `models.NAMES`.
+    model_arguments: of the network, as a mapping or as pairs.
+    optimizer: 'adam', 'sgd' (Nesterov momentum 0.9) or 'gd' (no momentum).
+    learning_rate: constant, unless an option of the protocol lowers it.
+    weight_decay: w adds w/2 * sum(p^2) over all that is trainable.
+    batch_size: of all devices together; None takes all examples.
+    per_class: an epoch is a subset with as many examples of each class,
+      redrawn each time; None takes all examples (Clothing1M: 18976).
+    epochs: number of passes over the training set.
+    jit: compile the step with XLA; one replica only.
+    mixed_precision: compute in bfloat16, with weights in float32.
+    protocol: 'paper' or 'authors', see `protocols`.
+    options: single options of the protocol, as a mapping or as pairs.
+  """
+  dataset: str = 'digits'
+  method: str = 'LN'
+  hyperparameters: Mapping[str, Any] | Pairs = ()
+  noise: str = 'none'
+  seed: int = 0
+  model: str = 'mlp'
+  model_arguments: Mapping[str, Any] | Pairs = ()
+  optimizer: str = 'adam'
+  learning_rate: float = 1e-3
+  weight_decay: float = 0.
+  batch_size: int | None = 64
+  per_class: int | None = None
+  epochs: int = 100
+  jit: bool = False
+  mixed_precision: bool = False
+  protocol: str = 'paper'
+  options: Mapping[str, Any] | Pairs = ()
+
+  def __post_init__(self):
+    _check(self)
+    default = methods.get(self.method).hyperparameters()
+    given = dict(self.hyperparameters)
+    values = methods.get(self.method, **given).hyperparameters()
+    for name in given:
+      if name not in values:
+        raise ValueError(
+            f'Argument `hyperparameters` has no place for {name!r}: a run of '
+            f'{self.method} finds it by itself.')
+    self._store('hyperparameters', _differences(values, default))
+    base = protocols.options(self.protocol, self.dataset, {})
+    options = protocols.options(
+        self.protocol, self.dataset, dict(self.options))
+    self._store('options', _differences(
+        dataclasses.asdict(options), dataclasses.asdict(base)))
+    self._store('model_arguments', tuple(
+        sorted((name, _plain(value))
+               for name, value in dict(self.model_arguments).items())))
+    self._store('noise', str(data.parse_noise(self.noise)))
+    self._store('learning_rate', float(self.learning_rate))
+    self._store('weight_decay', float(self.weight_decay))
+
+  def _store(self, name: str, value: Any) -> None:
+    object.__setattr__(self, name, value)
+
+  @functools.cached_property
+  def key(self) -> str:
+    """A readable prefix and a hash of all that is not at its default.
+
+    Leaving the defaults out keeps old keys when a setting is added later.
+    """
+    document = {
+        field.name: getattr(self, field.name)
+        for field in dataclasses.fields(self)
+        if getattr(self, field.name) != field.default}
+    text = json.dumps(document, sort_keys=True, separators=(',', ':'))
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    words = (self.dataset, self.noise, self.method, f'seed{self.seed}', digest)
+    return '-'.join(re.sub(r'[^\w.]+', '', word) for word in words)
+
+  def resolve_options(self) -> protocols.Options:
+    """All options of the protocol, with the run's own ones."""
+    return protocols.options(self.protocol, self.dataset, dict(self.options))
+
+  def resolve_method(self) -> methods.Method:
+    """The method with its hyperparameters and the protocol's smoothing."""
+    method = methods.get(self.method, **dict(self.hyperparameters))
+    smoothing = self.resolve_options().label_smoothing
+    given = dict(self.hyperparameters)
+    if (smoothing is None or self.method != 'LN'
+        or 'label_smoothing' in given):
+      return method
+    return dataclasses.replace(method, label_smoothing=smoothing)
+
+  def resolve_weight_decay(self) -> float:
+    """The weight decay, the protocol's where that has one."""
+    option = self.resolve_options().weight_decay
+    return self.weight_decay if option is None else option
+
+  def prerequisites(self) -> tuple['Run', ...]:
+    """Runs whose results this one needs: for Forward, its CE run."""
+    if self.method != 'Forward':
+      return ()
+    return (dataclasses.replace(self, method='CE', hyperparameters=()),)
+
+  def to_dict(self) -> dict[str, Any]:
+    """All settings as JSON-able values."""
+    document = dataclasses.asdict(self)
+    for name in ('hyperparameters', 'model_arguments', 'options'):
+      document[name] = {key: _listed(value) for key, value in document[name]}
+    return document
+
+  @classmethod
+  def from_dict(cls, document: Mapping[str, Any]) -> 'Run':
+    """The inverse of `to_dict`."""
+    return cls(**document)
+
+
+def _check(run: Run) -> None:
+  """Refuses what no data set could make right."""
+  if data.parse_noise(run.noise).kind == 'matrix':
+    raise ValueError(
+        "Argument `noise` must not be 'matrix': a run has no place for the "
+        "matrix. Corrupt the labels of the source instead.")
+  for name, minimum in (('seed', 0), ('epochs', 1)):
+    _check_integer(name, getattr(run, name), minimum)
+  for name in ('batch_size', 'per_class'):
+    if getattr(run, name) is not None:
+      _check_integer(name, getattr(run, name), 1)
+  if run.optimizer not in OPTIMIZERS:
+    raise ValueError(
+        f'Argument `optimizer` must be one of {OPTIMIZERS}. '
+        f'Received: optimizer={run.optimizer!r}.')
+  if not (math.isfinite(run.learning_rate) and run.learning_rate > 0):
+    raise ValueError(
+        'Argument `learning_rate` must be positive. '
+        f'Received: learning_rate={run.learning_rate}.')
+  if not (math.isfinite(run.weight_decay) and run.weight_decay >= 0):
+    raise ValueError(
+        'Argument `weight_decay` must not be negative. '
+        f'Received: weight_decay={run.weight_decay}.')
+
+
+def _check_integer(name: str, value: Any, minimum: int) -> None:
+  if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+    raise ValueError(
+        f'Argument `{name}` must be an integer of at least {minimum}. '
+        f'Received: {name}={value!r}.')
+
+
+def _differences(
+    values: Mapping[str, Any], default: Mapping[str, Any]) -> Pairs:
+  """What differs from the default, in the default's type, sorted by name."""
+  pairs = []
+  for name, value in values.items():
+    # A temperature of 1 and of 1. are the same run.
+    if isinstance(default[name], float) and isinstance(value, int):
+      value = float(value)
+    if value != default[name]:
+      pairs.append((name, _plain(value)))
+  return tuple(sorted(pairs))
+
+
+def _plain(value: Any) -> Any:
+  """Lists, as they come from JSON, as tuples, which can be hashed."""
+  if isinstance(value, (list, tuple)):
+    return tuple(_plain(item) for item in value)
+  return value
+
+
+def _listed(value: Any) -> Any:
+  if isinstance(value, tuple):
+    return [_listed(item) for item in value]
+  return value

@@ -1,0 +1,73 @@
+"""A run in its own process, killed at any moment."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from experiments import training
+from experiments.training import checkpoints
+
+_RUN = dict(method='NAN', noise='sym:0.4', epochs=40)
+_CODE = """
+import json, sys
+from experiments import training
+run = training.Run(**json.loads(sys.argv[1]))
+training.train(run, output_dir=sys.argv[2], strategy='one', keep_weights=True)
+"""
+_SECONDS = 300
+
+
+def _start(output_dir):
+  return subprocess.Popen(
+      [sys.executable, '-c', _CODE, json.dumps(_RUN), str(output_dir)],
+      cwd=pathlib.Path(__file__).parents[3])
+
+
+def _epochs(directory):
+  """The last epoch with a checkpoint."""
+  files = sorted(directory.glob('epoch-*.ckpt'))
+  return int(files[-1].stem.removeprefix('epoch-')) if files else 0
+
+
+def _kill_after(process, directory, epoch):
+  """Sends SIGKILL as soon as an epoch is there; returns the recorded times."""
+  deadline = time.monotonic() + _SECONDS
+  while _epochs(directory) < epoch:
+    assert process.poll() is None, 'the process ended before it was killed'
+    assert time.monotonic() < deadline
+    time.sleep(.002)
+  os.kill(process.pid, signal.SIGKILL)
+  assert process.wait() == -signal.SIGKILL
+  state = checkpoints.State.from_bytes(
+      checkpoints.Checkpoints(directory).latest())
+  return state.records['epoch_seconds']
+
+
+@pytest.mark.slow
+def test_a_run_killed_twice_ends_bit_identical_to_a_whole_one(tmp_path):
+  whole, broken = tmp_path / 'whole', tmp_path / 'broken'
+  run = training.Run(**_RUN)
+  assert _start(whole).wait(_SECONDS) == 0
+  times = []
+  for epoch in (3, 17):
+    before = times
+    times = _kill_after(
+        _start(broken), broken / 'checkpoints' / run.key, epoch)
+    assert times[:len(before)] == before, 'it began again'
+    assert not (broken / f'{run.key}.json').exists()
+  assert _start(broken).wait(_SECONDS) == 0
+  expected = training.read_result(whole / f'{run.key}.json')
+  result = training.read_result(broken / f'{run.key}.json')
+  assert result.seconds['epochs'][:len(times)] == times
+  assert result.metrics == expected.metrics
+  assert result.history == expected.history
+  assert result.weights == expected.weights
+  name = result.weights['file']
+  assert (whole / name).read_bytes() == (broken / name).read_bytes()
+  assert not (broken / 'checkpoints' / run.key).exists()

@@ -1,0 +1,57 @@
+"""The paper's point on a data set that comes along: LN learns through noise."""
+
+import statistics
+
+import pytest
+
+from experiments import data
+from experiments import methods
+from experiments import training
+
+_SEEDS = range(5)
+# Clean labels need no noise on the targets: the least one of the grid.
+_CLEAN = {'NAN': {'sigma': .1}}
+
+
+@pytest.fixture(name='source', scope='module')
+def _source():
+  return data.load('digits')
+
+
+@pytest.fixture(name='output_dir', scope='module')
+def _output_dir(tmp_path_factory):
+  """Where one test finds the runs of another."""
+  return tmp_path_factory.mktemp('runs')
+
+
+def _mean_accuracy(source, output_dir, **settings):
+  accuracies = [
+      training.train(
+          training.Run(seed=seed, **settings), source=source, strategy='one',
+          output_dir=output_dir).metrics['test_accuracy']
+      for seed in _SEEDS]
+  return 100 * statistics.mean(accuracies)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('noise, margin', [('sym:0.4', 15.), ('asym:0.3', 8.)])
+def test_ln_is_far_above_ce_under_noise(source, output_dir, noise, margin):
+  ce = _mean_accuracy(source, output_dir, noise=noise, method='CE')
+  ln = _mean_accuracy(source, output_dir, noise=noise, method='LN')
+  assert ln - ce >= margin, (ln, ce)
+
+
+@pytest.mark.slow
+def test_gce_is_above_ce_under_symmetric_noise(source, output_dir):
+  ce = _mean_accuracy(source, output_dir, noise='sym:0.4', method='CE')
+  gce = _mean_accuracy(source, output_dir, noise='sym:0.4', method='GCE')
+  assert gce > ce
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('name', methods.NAMES)
+def test_every_method_learns_clean_labels(source, output_dir, name):
+  run = training.Run(method=name, hyperparameters=_CLEAN.get(name, {}))
+  result = training.train(
+      run, source=source, output_dir=output_dir, strategy='one')
+  assert result.metrics['test_accuracy'] > .95

@@ -1,0 +1,151 @@
+"""One run on several devices, in processes that have several devices."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from experiments import training
+from tests.experiments.training import loopback
+
+_SECONDS = 300
+# 1,170 training examples: parts of 83 and 84, and a last batch of one, which
+# leaves a replica with nothing.
+_SGD = dict(
+    method='NAN', noise='sym:0.4', optimizer='sgd', learning_rate=1e-2,
+    weight_decay=1e-3, batch_size=167, epochs=1)
+_ADAM = dict(_SGD, optimizer='adam', learning_rate=1e-3, epochs=5)
+
+_TRAIN = """
+import json, sys
+import tensorflow as tf
+from experiments import training
+strategy = {strategy}
+for settings in json.loads(sys.argv[1]):
+  result = training.train(
+      training.Run(**settings), output_dir=sys.argv[2], strategy=strategy,
+      keep_weights=True)
+  print(result.to_json(), end='')
+"""
+_TWO_DEVICES = """
+import tensorflow as tf
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices('CPU')[0],
+    [tf.config.LogicalDeviceConfiguration()] * 2)
+"""
+_MIRRORED = "tf.distribute.MirroredStrategy(['CPU:0', 'CPU:1'])"
+
+
+def _start(code, *arguments, **environment):
+  return subprocess.Popen(
+      [sys.executable, '-c', code, *arguments],
+      cwd=pathlib.Path(__file__).parents[3], stdout=subprocess.PIPE, text=True,
+      env={**os.environ, **environment})
+
+
+def _results(process):
+  output, _ = process.communicate(timeout=_SECONDS)
+  assert process.returncode == 0
+  return [training.Result.from_json(line) for line in output.splitlines()]
+
+
+def _weights(result, directory):
+  with np.load(directory / result.weights['file']) as archive:
+    return [archive[name] for name in archive.files]
+
+
+@pytest.fixture(name='alone', scope='module')
+def _alone(tmp_path_factory):
+  directory = tmp_path_factory.mktemp('one')
+  results = [
+      training.train(
+          training.Run(**settings), output_dir=directory, strategy='one',
+          keep_weights=True)
+      for settings in (_SGD, _ADAM)]
+  return results, directory
+
+
+def _check_agreement(alone, results, directory):
+  (sgd, adam), one = alone
+  for mine, other in zip(_weights(sgd, one), _weights(results[0], directory)):
+    np.testing.assert_allclose(mine, other, rtol=0, atol=1e-5)
+  np.testing.assert_allclose(
+      results[1].history['loss'], adam.history['loss'], rtol=1e-3)
+  for name in ('train_accuracy_given', 'train_accuracy_mislabelled_true'):
+    np.testing.assert_allclose(
+        results[0].history[name], sgd.history[name], atol=2 / 1170)
+
+
+@pytest.mark.slow
+def test_two_replicas_train_as_one(alone, tmp_path):
+  code = _TWO_DEVICES + _TRAIN.format(strategy=_MIRRORED)
+  results = _results(
+      _start(code, json.dumps([_SGD, _ADAM]), str(tmp_path)))
+  assert results[0].device['replicas'] == 2
+  _check_agreement(alone, results, tmp_path)
+
+
+@pytest.mark.slow
+def test_two_workers_train_as_one_and_only_the_chief_writes(alone, tmp_path):
+  chief, other = tmp_path / 'chief', tmp_path / 'other'
+  code = _TRAIN.format(strategy="training.create_strategy('multi_worker')")
+  settings = json.dumps([_SGD, _ADAM])
+  with loopback.workers(
+      ('-c', code, settings, chief), ('-c', code, settings, other)
+  ) as processes:
+    results, same = map(_results, processes)
+  assert results == same
+  assert results[0].device['workers'] == 2
+  assert not other.exists()
+  _check_agreement(alone, results, chief)
+
+
+_REFUSALS = _TWO_DEVICES + f"""
+from experiments import training
+for settings in (dict(batch_size=1), dict(jit=True)):
+  try:
+    training.train(training.Run(**settings), strategy={_MIRRORED})
+  except ValueError as error:
+    print(error)
+"""
+
+_BATCH_NORMALISATION = _TWO_DEVICES + f"""
+import keras
+import numpy as np
+from experiments.training import steps
+strategy = {_MIRRORED}
+with strategy.scope():
+  model = keras.Sequential([
+      keras.Input([2]), keras.layers.BatchNormalization()])
+average = steps.make_averaging(strategy, model)
+inputs = strategy.experimental_distribute_values_from_function(
+    lambda context: tf.fill([4, 2], 8. * context.replica_id_in_sync_group))
+train = lambda x: model(x, training=True)
+tf.function(lambda x: strategy.run(train, args=(x,)))(inputs)
+mean = model.layers[0].moving_mean.value
+before = [value.numpy().tolist() for value in mean.values]
+average()
+after = [value.numpy().tolist() for value in mean.values]
+print(before != after, after[0] == after[1])
+print(np.allclose(after[0], np.mean(before, axis=0)))
+"""
+
+
+@pytest.mark.slow
+def test_what_several_replicas_cannot_do_is_refused():
+  process = _start(_REFUSALS)
+  output, _ = process.communicate(timeout=_SECONDS)
+  batch, jit = output.splitlines()
+  assert '`batch_size` must be at least the number of replicas, 2' in batch
+  assert '`jit` works with one replica only' in jit
+
+
+@pytest.mark.slow
+def test_moving_averages_become_equal_on_all_replicas():
+  process = _start(_BATCH_NORMALISATION)
+  output, _ = process.communicate(timeout=_SECONDS)
+  assert output.split() == ['True', 'True', 'True']
