@@ -5,4 +5,11 @@
 See docs/experiments.md.
 """
 
-import ln_tfp  # before TensorFlow, which it starts without noise
+import os
+
+from experiments.cli import console
+
+# A user's own setting wins.
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
+with console.quiet_startup():
+  import tensorflow

@@ -6,15 +6,6 @@
     classifier = ln_tfp.to_classifier(model)
 """
 
-import os as _os
-
-from ln_tfp import console as _console
-
-# A user's own setting wins.
-_os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
-with _console.quiet_startup():
-  import tensorflow as _
-
 from ln_tfp.audit import audit_labels
 from ln_tfp.export import from_classifier
 from ln_tfp.export import to_classifier

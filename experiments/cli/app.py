@@ -27,6 +27,7 @@ import tensorflow as tf
 from experiments import data
 from experiments import methods as methods_lib
 from experiments import training
+from experiments.cli import console
 from experiments.cli import pairs
 from experiments.cli import recipes
 from experiments.output import render
@@ -35,7 +36,6 @@ from experiments.paper import grids
 from experiments.paper import tuned
 from experiments.sweep import launch
 from experiments.sweep import multi_worker
-from ln_tfp import console
 from ln_tfp import files
 
 FLAGS = flags.FLAGS

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from experiments.cli import console
 from experiments.training import cluster
-from ln_tfp import console
 
 NAMES = ('auto', 'one', 'mirrored', 'multi_worker')
 

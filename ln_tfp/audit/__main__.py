@@ -18,8 +18,8 @@ import numpy as np
 import tensorflow as tf
 
 from experiments import data
+from experiments.cli import console
 import ln_tfp
-from ln_tfp import console
 from ln_tfp.audit import files
 from ln_tfp.audit import fitting
 
