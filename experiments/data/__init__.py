@@ -1,45 +1,26 @@
 """Data sets, label noise and batches."""
 
-from experiments.data.batches import Batch
-from experiments.data.batches import Batches
-from experiments.data.examples import Examples
-from experiments.data.examples import MissingDataError
-from experiments.data.examples import Source
-from experiments.data.label_files import LabelFileError
-from experiments.data.preprocessing import Preprocessing
-from experiments.data.sources import NAMES
-from experiments.data.sources import load
-from experiments.data.sources import prepare
-from experiments.data.splits import authors_split
-from experiments.data.splits import validation_split
-from ln_tfp import random
-from ln_tfp.noise import ASYMMETRIC_MAPPINGS
-from ln_tfp.noise import CIFAR10_MAPPING_WITH_TRUCK
-from ln_tfp.noise import Noise
-from ln_tfp.noise import corrupt
-from ln_tfp.noise import parse_noise
-from ln_tfp.noise import transition_matrix
-from ln_tfp.noisy_labels import NoisyLabels
+import experiments
 
-__all__ = [
-    'ASYMMETRIC_MAPPINGS',
-    'Batch',
-    'Batches',
-    'CIFAR10_MAPPING_WITH_TRUCK',
-    'Examples',
-    'LabelFileError',
-    'MissingDataError',
-    'NAMES',
-    'Noise',
-    'NoisyLabels',
-    'Preprocessing',
-    'Source',
-    'authors_split',
-    'corrupt',
-    'load',
-    'parse_noise',
-    'prepare',
-    'random',
-    'transition_matrix',
-    'validation_split',
-]
+__getattr__, __dir__ = experiments.lazy(__name__, {
+    'ASYMMETRIC_MAPPINGS': 'ln_tfp.noise:ASYMMETRIC_MAPPINGS',
+    'Batch': 'experiments.data.batches:Batch',
+    'Batches': 'experiments.data.batches:Batches',
+    'CIFAR10_MAPPING_WITH_TRUCK': 'ln_tfp.noise:CIFAR10_MAPPING_WITH_TRUCK',
+    'Examples': 'experiments.data.examples:Examples',
+    'LabelFileError': 'experiments.data.label_files:LabelFileError',
+    'MissingDataError': 'experiments.data.examples:MissingDataError',
+    'NAMES': 'experiments.data.sources:NAMES',
+    'Noise': 'ln_tfp.noise:Noise',
+    'NoisyLabels': 'ln_tfp.noisy_labels:NoisyLabels',
+    'Preprocessing': 'experiments.data.preprocessing:Preprocessing',
+    'Source': 'experiments.data.examples:Source',
+    'authors_split': 'experiments.data.splits:authors_split',
+    'corrupt': 'ln_tfp.noise:corrupt',
+    'load': 'experiments.data.sources:load',
+    'parse_noise': 'ln_tfp.noise:parse_noise',
+    'prepare': 'experiments.data.sources:prepare',
+    'random': 'ln_tfp.random',
+    'transition_matrix': 'ln_tfp.noise:transition_matrix',
+    'validation_split': 'experiments.data.splits:validation_split',
+})

@@ -12,18 +12,14 @@ prediction and a search grid:
     method.probabilities(model(images), num_classes=10)
 """
 
-from experiments.methods.base import Method
-from experiments.methods.forward import estimate_transition
-from experiments.methods.heteroscedastic import HeteroscedasticHead
-from experiments.methods.keras_loss import Loss
-from experiments.methods.registry import NAMES
-from experiments.methods.registry import get
+import experiments
 
-__all__ = [
-    'HeteroscedasticHead',
-    'Loss',
-    'Method',
-    'NAMES',
-    'estimate_transition',
-    'get',
-]
+__getattr__, __dir__ = experiments.lazy(__name__, {
+    'HeteroscedasticHead':
+        'experiments.methods.heteroscedastic:HeteroscedasticHead',
+    'Loss': 'experiments.methods.keras_loss:Loss',
+    'Method': 'experiments.methods.base:Method',
+    'NAMES': 'experiments.methods.registry:NAMES',
+    'estimate_transition': 'experiments.methods.forward:estimate_transition',
+    'get': 'experiments.methods.registry:get',
+})

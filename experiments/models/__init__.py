@@ -9,14 +9,14 @@
 input -> features `[batch, F]`.
 """
 
-from experiments.models.lenet import lenet5
-from experiments.models.network import NAMES
-from experiments.models.network import build
-from experiments.models.network import seeded
-from experiments.models.perceptron import mlp
-from experiments.models.resnet import resnet50
-from experiments.models.wrn import wide_resnet
+import experiments
 
-__all__ = [
-    'NAMES', 'build', 'lenet5', 'mlp', 'resnet50', 'seeded', 'wide_resnet'
-]
+__getattr__, __dir__ = experiments.lazy(__name__, {
+    'NAMES': 'experiments.models.network:NAMES',
+    'build': 'experiments.models.network:build',
+    'lenet5': 'experiments.models.lenet:lenet5',
+    'mlp': 'experiments.models.perceptron:mlp',
+    'resnet50': 'experiments.models.resnet:resnet50',
+    'seeded': 'experiments.models.network:seeded',
+    'wide_resnet': 'experiments.models.wrn:wide_resnet',
+})

@@ -7,36 +7,22 @@
     result.metrics['test_accuracy']
 """
 
-from experiments.paper.protocols import Options
-from experiments.training.cluster import BadClusterError
-from experiments.training.cluster import LostWorkerError
-from experiments.training.networks import build_model
-from experiments.training.results import DamagedResultError
-from experiments.training.results import Result
-from experiments.training.results import read as read_result
-from experiments.training.results import write as write_result
-from experiments.training.runner import load_model
-from experiments.training.runner import train
-from experiments.training.runs import Run
-from experiments.training.splits import Split
-from experiments.training.splits import Splits
-from experiments.training.splits import load_splits
-from experiments.training.strategies import create as create_strategy
+import experiments
 
-__all__ = [
-    'BadClusterError',
-    'DamagedResultError',
-    'LostWorkerError',
-    'Options',
-    'Result',
-    'Run',
-    'Split',
-    'Splits',
-    'build_model',
-    'create_strategy',
-    'load_model',
-    'load_splits',
-    'read_result',
-    'train',
-    'write_result',
-]
+__getattr__, __dir__ = experiments.lazy(__name__, {
+    'BadClusterError': 'experiments.training.cluster:BadClusterError',
+    'DamagedResultError': 'experiments.training.results:DamagedResultError',
+    'LostWorkerError': 'experiments.training.cluster:LostWorkerError',
+    'Options': 'experiments.paper.protocols:Options',
+    'Result': 'experiments.training.results:Result',
+    'Run': 'experiments.training.runs:Run',
+    'Split': 'experiments.training.splits:Split',
+    'Splits': 'experiments.training.splits:Splits',
+    'build_model': 'experiments.training.networks:build_model',
+    'create_strategy': 'experiments.training.strategies:create',
+    'load_model': 'experiments.training.runner:load_model',
+    'load_splits': 'experiments.training.splits:load_splits',
+    'read_result': 'experiments.training.results:read',
+    'train': 'experiments.training.runner:train',
+    'write_result': 'experiments.training.results:write',
+})
