@@ -18,5 +18,6 @@ from ln_tfp.losses import nll
 from ln_tfp.metrics import Accuracy
 from ln_tfp.metrics import ExpectedCalibrationError
 from ln_tfp.metrics import PredictiveNLL
+from ln_tfp.process import LogisticNormalProcess
 
 __version__ = '0.1.0'

@@ -1,0 +1,329 @@
+"""`LogisticNormalProcess`: a classifier in closed form."""
+
+from collections.abc import Iterator
+import numbers
+from typing import Any
+
+import numpy as np
+import sklearn
+from sklearn import base
+from sklearn.utils import validation
+
+from ln_tfp import logistic_normal
+from ln_tfp.process import fitting
+from ln_tfp.process import gathering
+from ln_tfp.process import leave_one_out
+from ln_tfp.process import noise_model
+from ln_tfp.process import sources
+from ln_tfp.process import votes as votes_lib
+
+# Above so many numbers N x K, `leave_one_out_` is not kept.
+_LEAVE_ONE_OUT_SIZE = 50_000_000
+_KERNELS = ('auto', 'linear', 'rbf')
+
+
+class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
+  """A Gaussian process on the targets of labels, for labels that may be wrong.
+
+  Because the map from logit space to the simplex is bijective, classification
+  is regression on the target logits: the posterior is in closed form, and its
+  prediction is a Logistic-Normal distribution. One factorisation serves all
+  classes, and the leave-one-out predictions of all rows follow without
+  refitting. They choose the hyperparameters, and they feed a noise model,
+  which says how probable it is that a label is wrong. Nothing is trained.
+
+  ```python
+  process = ln_tfp.LogisticNormalProcess().fit(embeddings, noisy_labels)
+  process.predict_proba(new_embeddings)      # of the true class
+  process.leave_one_out_.posterior           # of the true class, given label
+  process.transition_matrix_, process.noise_rate_
+  ```
+
+  The formulas are in docs/process.md.
+
+  Args:
+    kernel: 'linear' for embeddings; 'rbf' for pixels and other raw inputs;
+      'auto', which chooses between them by the leave-one-out error on at most
+      2,000 rows; or a kernel of `tfp.math.psd_kernels`.
+    num_inducing: number of inducing points of a kernel other than 'linear'. Up
+      to twice as many rows are all used, which is the exact process.
+    length_scale: of 'rbf', in median distances between rows.
+    regularization: 'loo' for the value of least leave-one-out error, or the
+      ratio of noise and prior variances.
+    noise_model: whether labels may be wrong.
+    relabel_rounds: how many times to refit half-way to the true classes that
+      the noise model believes in. It helps where noise has structure.
+    random_state: seed or generator that draws inducing points and, where there
+      are more rows than needed, those that choose hyperparameters.
+
+  Attributes:
+    classes_: labels of the K classes.
+    kernel_: 'linear', 'rbf' or 'tfp'.
+    regularization_: the one in use.
+    noise_model_: the `NoiseModel`.
+    transition_matrix_: estimated P(label | true class), rows are true classes,
+      `[K, K]`; `[M, K, K]` for M annotators.
+    noise_rate_: estimated share of wrong labels, for M annotators `[M]`. A
+      lower bound where people err on ambiguous examples: the class
+      probabilities then take a part of the noise upon them (on CIFAR-10N
+      "worst" .32 instead of .41). For noise that does not depend on the
+      example it is nearly unbiased.
+    leave_one_out_: `LeaveOneOut`, the predictions of all rows, each without its
+      own label.
+    log_marginal_likelihood_: of the targets, the flat intercept integrated out.
+  """
+
+  def __init__(self, kernel='auto', num_inducing=1000, length_scale=.5,
+               regularization='loo', noise_model=True, relabel_rounds=3,
+               random_state=0):
+    self.kernel = kernel
+    self.num_inducing = num_inducing
+    self.length_scale = length_scale
+    self.regularization = regularization
+    self.noise_model = noise_model
+    self.relabel_rounds = relabel_rounds
+    self.random_state = random_state
+
+  def fit(self, X: Any, y: Any = None, sample_weight: Any = None,
+          certain: Any = None) -> 'LogisticNormalProcess':
+    """Fits to labelled rows.
+
+    Args:
+      X: array `[N, F]`, read in slices (a memory map stays on disk); or
+        batches `x`, `(x, y)` or `(x, y, weight)` from a function that returns
+        an iterator, a `tf.data.Dataset` or a `keras.utils.PyDataset`. Batches
+        are read several times and must come in the same order.
+      y: labels `[N]` of any type, soft labels `[N, K]` (floating), or labels of
+        M annotators `[N, M]` (integers, -1 where one is missing).
+      sample_weight: `[N]`, not negative.
+      certain: bool `[N]`, labels that are known to be right.
+    """
+    self._check_parameters()
+    source = self._source(X, y, sample_weight, certain, reset=True)
+    reader = votes_lib.Reader()
+    gatherer = self._gatherer(reader)
+    gatherer.survey(source)
+    for rows in source:
+      gatherer.add(rows)
+    self._reader = reader
+    self._check_classes()
+    self._gathered = gatherer
+    self._solution = gatherer.solve(
+        self._settings(), lambda: self._pass(source))
+    self._leave_one_out = None
+    size = gatherer.num_rows * len(self.classes_)
+    if size <= _LEAVE_ONE_OUT_SIZE:
+      self._leave_one_out = leave_one_out.concatenate(
+          list(self._leave_out(source)))
+    return self
+
+  def partial_fit(self, X: Any, y: Any, classes: Any = None,
+                  sample_weight: Any = None) -> 'LogisticNormalProcess':
+    """Adds rows, which are then forgotten but for a sample of them.
+
+    After `fit` it goes on with the same features. Otherwise a kernel that is
+    not 'linear', and its inducing points, are chosen by the first call's rows. Without further passes there is no relabelling, and
+    leave-one-out predictions come from `leave_one_out_chunks`.
+
+    Args:
+      X: array `[n, F]`.
+      y: labels, as for `fit`.
+      classes: labels of all classes; needed at the first call, unless `fit`
+        came before.
+      sample_weight: `[n]`.
+    """
+    first = getattr(self, '_gathered', None) is None
+    if first:
+      self._check_parameters()
+      if classes is None:
+        raise ValueError(
+            'classes must be passed on the first call to partial_fit.')
+      self._reader = votes_lib.Reader(classes)
+      self._check_classes()
+      self._gathered = self._gatherer(self._reader)
+    for rows in self._source(X, y, sample_weight, None, reset=first):
+      self._gathered.add(rows)
+    self._solution = None  # until it is asked for
+    self._leave_one_out = None
+    return self
+
+  def leave_one_out_chunks(
+      self, X: Any, y: Any = None, sample_weight: Any = None,
+      certain: Any = None) -> Iterator[leave_one_out.LeaveOneOut]:
+    """Leave-one-out predictions of the training rows, part by part.
+
+    For data whose N x K predictions are too many to hold.
+
+    Args:
+      X: what was passed to `fit`, as all arguments.
+      y: labels.
+      sample_weight: weights.
+      certain: labels that are known to be right.
+    """
+    validation.check_is_fitted(self)
+    return self._leave_out(
+        self._source(X, y, sample_weight, certain, reset=False))
+
+  def predict_proba(self, X: Any) -> np.ndarray:
+    """Probabilities of the true classes, `[N, K]`."""
+    return self._map(
+        X, lambda solved, x: solved.last.noise.probabilities(solved.mean(x)))
+
+  def noisy_predict_proba(self, X: Any) -> np.ndarray:
+    """Probabilities of the labels that would be given, `[N, K]`.
+
+    Of the average annotator, where there are several.
+    """
+    transition = self._solved.last.noise.transition.mean(axis=0)
+    return self.predict_proba(X) @ transition
+
+  def predict(self, X: Any) -> np.ndarray:
+    """The likeliest true classes, `[N]`."""
+    likeliest = np.argmax(self.predict_proba(X), axis=1)
+    return self.classes_[likeliest]
+
+  def predict_distribution(
+      self, X: Any, observation_noise: bool = True
+  ) -> logistic_normal.LogisticNormal:
+    """The prediction as a batch of N distributions.
+
+    As with `LogisticNormalHead`, K logits beside the dummy class give points of
+    a simplex of K + 1 classes. `predictive()` without the dummy class is
+    `predict_proba`.
+
+    Args:
+      X: array `[N, F]`.
+      observation_noise: whether the variance is that of a new label, or of its
+        mean alone.
+    """
+    solved = self._solved
+    noise = solved.last.noise
+    temperature = 1. / noise.inverse_temperature
+    parts = self._map(X, lambda _, x: np.column_stack([
+        solved.mean(x) + temperature * noise.bias.astype(x.dtype),
+        np.sqrt(solved.choice.variance * (observation_noise +
+                                          solved.spread(x)))]))
+    loc, scale = parts[:, :-1], parts[:, -1:]
+    return logistic_normal.LogisticNormal(
+        loc, np.broadcast_to(scale, loc.shape), temperature=temperature)
+
+  @property
+  def kernel_(self) -> str:
+    return type(self._solved.features).__name__.lower()
+
+  @property
+  def regularization_(self) -> float:
+    return self._solved.choice.regularization
+
+  @property
+  def noise_model_(self) -> noise_model.NoiseModel:
+    return self._solved.last.noise
+
+  @property
+  def transition_matrix_(self) -> np.ndarray:
+    matrices = self.noise_model_.transition
+    return matrices[0] if len(matrices) == 1 else matrices
+
+  @property
+  def noise_rate_(self) -> float | np.ndarray:
+    wrong = self._solved.wrong
+    return float(wrong[0]) if len(wrong) == 1 else wrong
+
+  @property
+  def log_marginal_likelihood_(self) -> float:
+    return self._solved.log_marginal_likelihood
+
+  @property
+  def leave_one_out_(self) -> leave_one_out.LeaveOneOut:
+    validation.check_is_fitted(self)
+    if self._leave_one_out is None:
+      raise AttributeError(
+          '`leave_one_out_` is kept by `fit` for up to '
+          f'{_LEAVE_ONE_OUT_SIZE:,} numbers N x K. Use `leave_one_out_chunks`.')
+    return self._leave_one_out
+
+  @property
+  def _solved(self) -> fitting.Solution:
+    validation.check_is_fitted(self)
+    if self._solution is None:
+      self._solution = self._gathered.solve(self._settings())
+    return self._solution
+
+  def _gatherer(self, reader):
+    return gathering.Gatherer(
+        reader, _generator(self.random_state), self.kernel,
+        self.num_inducing, self.length_scale)
+
+  def _settings(self):
+    return fitting.Settings(
+        None if self.regularization == 'loo' else self.regularization,
+        self.noise_model, self.relabel_rounds if self.noise_model else 0)
+
+  def _source(self, X, y, sample_weight, certain, reset):
+    if sources.is_stream(X):
+      source = sources.from_stream(X, y, sample_weight, certain)
+      if reset:
+        self.n_features_in_ = source.num_features
+      return source
+    if y is None:  # raises, in scikit-learn's words
+      validation.validate_data(self, X, None, reset=reset)
+    X = validation.validate_data(
+        self, X, reset=reset, ensure_all_finite=False)
+    validation.check_consistent_length(X, y)
+    if sample_weight is not None:
+      sample_weight = validation._check_sample_weight(
+          sample_weight, X, ensure_non_negative=True)
+    return sources.from_array(X, np.asarray(y), sample_weight, certain)
+
+  def _pass(self, source):
+    """Yields all rows and their votes."""
+    for rows in source:
+      yield rows, self._reader.read(rows.y, rows.certain)
+
+  def _leave_out(self, source):
+    for rows, votes in self._pass(source):
+      yield self._solved.leave_out(rows, votes)
+
+  def _map(self, X, function):
+    """Applies a function to the rows of an array, slice by slice."""
+    solved = self._solved
+    X = validation.validate_data(
+        self, X, reset=False, ensure_all_finite=False)
+    return np.concatenate([
+        function(solved, rows.x) for rows in sources.from_array(X)])
+
+  def _check_classes(self):
+    self.classes_ = np.sort(self._reader.classes)
+    if len(self.classes_) < 2:
+      raise ValueError(
+          'This solver needs samples of at least 2 classes in the data, but '
+          f'the data contains only one class: {self.classes_[0]!r}')
+
+  def _check_parameters(self):
+    if isinstance(self.kernel, str) and self.kernel not in _KERNELS:
+      raise ValueError(
+          f'Argument `kernel` must be one of {_KERNELS} or a kernel of '
+          f'tfp.math.psd_kernels. Received: kernel={self.kernel!r}.')
+    for name, smallest in (('num_inducing', 1), ('relabel_rounds', 0)):
+      value = getattr(self, name)
+      if not isinstance(value, numbers.Integral) or value < smallest:
+        raise ValueError(
+            f'Argument `{name}` must be a whole number of at least {smallest}. '
+            f'Received: {name}={value!r}.')
+    if self.regularization != 'loo':
+      _check_positive('regularization', self.regularization)
+    _check_positive('length_scale', self.length_scale)
+
+
+def _check_positive(name, value):
+  if not isinstance(value, numbers.Real) or not 0 < value < float('inf'):
+    raise ValueError(f'Argument `{name}` must be positive. Received: '
+                     f'{name}={value!r}.')
+
+
+def _generator(random_state):
+  """NumPy's generator from any of scikit-learn's seeds."""
+  if isinstance(random_state, np.random.Generator):
+    return random_state
+  random = sklearn.utils.check_random_state(random_state)
+  return np.random.default_rng(random.randint(2**31))

@@ -1,0 +1,317 @@
+"""From out-of-sample means to "this label is wrong".
+
+The true class j of row i has the probability p_ij = softmax(beta mu_i + b)_j,
+an annotator names class g with the probability T_jg, so the posterior of the
+true class is
+
+    q_ij = p_ij prod_m T^m_{j, g_im} / sum.
+
+That the mean mu_i does not contain the row's own label (leave-one-out) is what
+justifies the product. beta, b and T maximise the likelihood of the labels by a
+generalised EM: T from the expected confusions C in closed form, (log beta, b)
+by one damped Newton step.
+
+T is shrunk to the symmetric matrix T0(r) = (1 - (K - 1) r) I + r (11^T - I) by
+
+    T_j = (kappa T0_j + C_j) / (kappa + n_j),
+
+the maximum of sum_g C_jg log T_jg - kappa KL(T0_j || T_j). This is the
+gamma-Poisson posterior mean of confusions whose ratios to r have the variance
+v = 1 / (kappa r) over the pairs of classes; v is estimated by its moments
+(empirical Bayes), as is r. Noise that confuses all pairs alike has v = 0 and
+shares one rate; noise of few pairs keeps them.
+"""
+
+from collections.abc import Sequence
+import dataclasses
+
+import numpy as np
+from scipy import linalg
+
+from ln_tfp.process import votes as votes_lib
+
+_START_NOISE = .1
+_MAX_STEPS = 100
+_TOLERANCE = 1e-5  # of the objective, per row
+_TINY = 1e-10
+# Weak priors keep beta finite where classes are separable, and b where one of
+# them has few rows: log beta ~ N(log 5, 1), b ~ N(0, 1).
+_LOG_BETA = np.log(5.)
+_MIN_VARIANCE = 1e-4
+_MANY_CLASSES = 50
+_HELD_OUT_ROWS = 5_000
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class NoiseModel:
+  """How means become probabilities, and true classes labels.
+
+  Attributes:
+    inverse_temperature: beta.
+    bias: b, `[K]`, of mean zero.
+    transition: T, `[M, K, K]` (annotator, true, given).
+    objective: penalised log-likelihood after every step of the EM.
+  """
+  inverse_temperature: float
+  bias: np.ndarray
+  transition: np.ndarray
+  objective: tuple[float, ...] = ()
+
+  def logits(self, loc: np.ndarray) -> np.ndarray:
+    """beta mu + b, `[n, K]`."""
+    return (loc.dtype.type(self.inverse_temperature) * loc
+            + self.bias.astype(loc.dtype))
+
+  def probabilities(self, loc: np.ndarray) -> np.ndarray:
+    """Of the true class, before the label is seen, `[n, K]`."""
+    return _softmax(self.logits(loc))[0]
+
+  def posterior(
+      self, loc: np.ndarray, votes: votes_lib.Votes) -> np.ndarray:
+    """Of the true class, given the label, `[n, K]`."""
+    return _posterior(self, self.logits(loc), votes)[0]
+
+  def log_likelihood(
+      self, loc: np.ndarray, votes: votes_lib.Votes) -> np.ndarray:
+    """log P(votes) of each row, `[n]`."""
+    return _posterior(self, self.logits(loc), votes)[2]
+
+
+def fit(
+    loc: np.ndarray,
+    votes: votes_lib.Votes,
+    weight: np.ndarray,
+    learn_transition: bool = True,
+    start: NoiseModel | None = None) -> NoiseModel:
+  """Fits a noise model.
+
+  Args:
+    loc: means `[n, K]`, each without its own row.
+    votes: the labels.
+    weight: `[n]`.
+    learn_transition: whether labels may be wrong; else T is the identity.
+    start: where the EM begins; by default at the `(beta, b)` that explain the
+      labels without noise.
+  """
+  if start is None:
+    num_classes = loc.shape[1]
+    exact = np.stack([np.eye(num_classes)] * votes.num_annotators)
+    plain = _Climb(loc, votes.as_certain(), weight, None).run(
+        NoiseModel(np.exp(_LOG_BETA), np.zeros(num_classes), exact))
+    if not learn_transition:
+      return plain
+    start = _best_start(loc, votes, weight, plain)
+  return _climb_with_prior(loc, votes, weight, start)
+
+
+def _best_start(loc, votes, weight, plain):
+  """Where the EM begins: some noise, at the plain or a higher beta.
+
+  With many classes the EM has two basins: all that is unlikely is noise, or
+  none is. The held-out likelihood of two folds tells which one is better.
+  """
+  size = len(plain.bias)
+  noisy = (1. - _START_NOISE) * plain.transition + _START_NOISE / size
+  starts = [
+      NoiseModel(factor * plain.inverse_temperature, plain.bias, noisy)
+      for factor in ((1., 3.) if size >= _MANY_CLASSES else (1.,))]
+  if len(starts) == 1:
+    return starts[0]
+  rows = np.arange(min(len(loc), _HELD_OUT_ROWS))
+  folds = rows % 2 == 0, rows % 2 == 1
+
+  def held_out(start):
+    total = 0.
+    for one, other in (folds, folds[::-1]):
+      one, other = rows[one], rows[other]
+      model = _climb_with_prior(loc[one], votes[one], weight[one], start)
+      total += np.sum(weight[other] * model.log_likelihood(
+          loc[other], votes[other]))
+    return total
+
+  return max(starts, key=held_out)
+
+
+def _climb_with_prior(loc, votes, weight, start):
+  """Alternates between the EM and the moments of T's prior."""
+  model = start
+  for _ in range(3):
+    posterior = model.posterior(loc, votes)
+    counts = votes.counts(posterior * weight.astype(loc.dtype)[:, np.newaxis])
+    prior = [concentration(c) for c in counts]
+    model = _Climb(loc, votes, weight, prior).run(model)
+  return model
+
+
+def concentration(counts: np.ndarray) -> float:
+  """kappa of one annotator, from confusions `[K, K]`, by the moments of v."""
+  off = ~np.eye(len(counts), dtype=bool)
+  rate = _pooled_rate(counts)
+  expected = np.broadcast_to(
+      counts.sum(axis=1, keepdims=True) * rate, counts.shape)[off]
+  excess = np.sum((counts[off] - expected)**2 - expected)
+  variance = max(excess / max(np.sum(expected**2), _TINY), _MIN_VARIANCE)
+  return 1. / (variance * rate)
+
+
+def _pooled_rate(counts):
+  """r, the mean probability of one confusion."""
+  size = len(counts)
+  wrong = counts.sum() - np.trace(counts)
+  return min(max(wrong / max(counts.sum() * (size - 1), _TINY), 1e-8),
+             1. / size)
+
+
+def _symmetric(size, rate):
+  return (1. - size * rate) * np.eye(size) + rate
+
+
+def _penalty(transition, kappa, rate):
+  """-kappa sum_j KL(T0_j || T_j)."""
+  centre = np.maximum(_symmetric(len(transition), rate), _TINY)
+  return -kappa * np.sum(
+      centre * (np.log(centre) - np.log(np.maximum(transition, _TINY))))
+
+
+def _shrink(counts, kappa, rate):
+  """The T of largest objective for confusions C and a prior (kappa, r)."""
+  centre = _symmetric(len(counts), rate)
+  return np.maximum(
+      (kappa * centre + counts) / (kappa + counts.sum(axis=1, keepdims=True)),
+      _TINY)
+
+
+class _Climb:
+  """One ascent of the penalised likelihood.
+
+  Every step ends at an objective no lower than before.
+  """
+
+  def __init__(self, loc, votes, weight, kappas: Sequence[float] | None):
+    """`kappas`: T's prior for each annotator; `None` leaves T alone."""
+    self._loc = loc
+    self._votes = votes
+    self._weight = weight
+    self._column = weight.astype(loc.dtype)[:, np.newaxis]
+    self._kappas = kappas
+    self._rates = None
+
+  def run(self, model: NoiseModel) -> NoiseModel:
+    """Steps until the objective rises no more."""
+    if self._kappas is not None:
+      self._rates = [_rate_of(t) for t in model.transition]
+    trace = []
+    value, state = self._evaluate(model, self._rates)
+    for _ in range(_MAX_STEPS):
+      trace.append(value)
+      model, new_value, state = self._step(model, value, state)
+      if new_value - value < _TOLERANCE * self._weight.sum():
+        trace.append(new_value)
+        break
+      value = new_value
+    return dataclasses.replace(model, objective=tuple(trace))
+
+  def _evaluate(self, model, rates):
+    posterior, probabilities, log_likelihood = _posterior(
+        model, model.logits(self._loc), self._votes)
+    value = float(np.sum(self._weight * log_likelihood))
+    value -= .5 * (np.log(model.inverse_temperature) - _LOG_BETA)**2
+    value -= .5 * np.sum(model.bias**2)
+    if self._kappas is not None:
+      value += sum(map(_penalty, model.transition, self._kappas, rates))
+    return value, (posterior, probabilities)
+
+  def _step(self, model, value, state):
+    posterior, probabilities = state
+    candidates = self._transitions(model, posterior)
+    log_step, bias_step = self._newton(model, posterior, probabilities)
+    scale = 1.
+    while True:
+      best = None
+      for transition, rates in candidates:
+        bias = model.bias + scale * bias_step
+        trial = NoiseModel(
+            float(model.inverse_temperature * np.exp(scale * log_step)),
+            bias - bias.mean(), transition)
+        new_value, new_state = self._evaluate(trial, rates)
+        if best is None or new_value > best[1]:
+          best = trial, new_value, new_state, rates
+        if best[1] >= value:
+          break
+      if best[1] >= value:
+        self._rates = best[3]
+        return best[:3]
+      if scale < 1e-3:
+        return model, value, state
+      scale *= .5 if scale > .1 else 0.
+
+  def _transitions(self, model, posterior):
+    """T, with its rates, at the pooled rates and at the former ones.
+
+    The first moves faster, the second cannot lower the objective.
+    """
+    if self._kappas is None:
+      return [(model.transition, None)]
+    counts = self._votes.counts(posterior * self._column)
+    pooled = [_pooled_rate(c) for c in counts]
+    return [
+        (np.stack(list(map(_shrink, counts, self._kappas, rates))), rates)
+        for rates in (pooled, self._rates)]
+
+  def _newton(self, model, posterior, probabilities):
+    """Newton's step of (log beta, b) for E[log p(true class)]."""
+    beta = model.inverse_temperature
+    weighted = probabilities * self._column
+    residual = (posterior - probabilities) * self._column
+    slope = beta * self._loc
+    centred = slope - np.einsum(
+        'nk,nk->n', probabilities, slope)[:, np.newaxis]
+    spread = weighted * centred
+    size = len(model.bias)
+    hessian = np.empty([size + 1, size + 1])
+    hessian[1:, 1:] = np.diag(
+        weighted.sum(axis=0, dtype=np.float64) + 1.) - weighted.T @ probabilities
+    hessian[0, 1:] = hessian[1:, 0] = spread.sum(axis=0, dtype=np.float64)
+    hessian[0, 0] = np.einsum('nk,nk->', spread, centred) + 1.
+    gradient = np.empty(size + 1)
+    gradient[0] = np.einsum('nk,nk->', residual, slope) - (
+        np.log(beta) - _LOG_BETA)
+    gradient[1:] = residual.sum(axis=0, dtype=np.float64) - model.bias
+    step = linalg.solve(hessian, gradient, assume_a='pos')
+    step *= min(1., 1. / max(abs(step[0]), _TINY))  # beta at most e times
+    return step[0], step[1:]
+
+
+def _rate_of(transition):
+  size = len(transition)
+  return float((size - np.trace(transition)) / (size * (size - 1)))
+
+
+def _softmax(logits):
+  """Returns probabilities and their logarithms."""
+  log_probabilities = logits - logits.max(axis=1, keepdims=True)
+  probabilities = np.exp(log_probabilities)
+  total = probabilities.sum(axis=1, keepdims=True)
+  probabilities /= total
+  log_probabilities -= np.log(total)
+  return probabilities, log_probabilities
+
+
+def _posterior(model, logits, votes):
+  """Returns q, p `[n, K]` and the log-likelihood of the votes `[n]`."""
+  probabilities, log_probabilities = _softmax(logits)
+  log_transition = np.log(
+      np.maximum(model.transition, _TINY)).astype(logits.dtype)
+  joint = log_probabilities + votes.log_evidence(log_transition)
+  top = joint.max(axis=1, keepdims=True)
+  joint -= top
+  posterior = np.exp(joint, out=joint)
+  total = posterior.sum(axis=1, keepdims=True)
+  log_likelihood = (top + np.log(total))[:, 0]
+  posterior /= total
+  sure = np.flatnonzero(votes.certain & votes.is_labelled)
+  if sure.size:
+    targets = votes[sure].targets(logits.dtype)
+    posterior[sure] = targets
+    log_likelihood[sure] = np.sum(targets * log_probabilities[sure], axis=1)
+  return posterior, probabilities, log_likelihood

@@ -1,0 +1,221 @@
+"""Rows to pass over as often as is needed: arrays, or streams of batches."""
+
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+import dataclasses
+from typing import Any
+
+import keras
+import numpy as np
+from sklearn.utils import validation
+import tensorflow as tf
+
+# Numbers in one chunk of features: 64 MB of float32.
+_CHUNK_SIZE = 2**24
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rows:
+  """Some consecutive rows.
+
+  Attributes:
+    start: number of the first one.
+    x: `[n, F]`, float32 or float64.
+    y: labels, `None` where there are none.
+    weight: `[n]`.
+    certain: bool `[n]`, labels known to be right.
+  """
+  start: int
+  x: np.ndarray
+  y: Any
+  weight: np.ndarray
+  certain: np.ndarray
+
+  def __len__(self) -> int:
+    return len(self.x)
+
+  @property
+  def range(self) -> slice:
+    return slice(self.start, self.start + len(self))
+
+
+class Source:
+  """Chunks of rows, the same at every pass.
+
+  Args:
+    batches: returns an iterator over `x`, `(x, y)` or `(x, y, weight)`.
+    y: labels of all rows, where the batches have none.
+    sample_weight: of all rows, where the batches have none.
+    certain: bool `[N]`, labels known to be right.
+  """
+
+  def __init__(self, batches: Callable[[], Iterator[Any]], y: Any = None,
+               sample_weight: Any = None, certain: Any = None):
+    self._batches = batches
+    self._y = y
+    self._weight = sample_weight
+    self._certain = certain
+
+  @property
+  def num_features(self) -> int:
+    """F, by the first batch."""
+    for batch in self._batches():
+      return self._read(batch, 0).x.shape[1]
+    raise ValueError('Found array with 0 sample(s) while a minimum of 1 is '
+                     'required.')
+
+  def __iter__(self) -> Iterator[Rows]:
+    start, held, size = 0, [], 0
+    for batch in self._batches():
+      held.append(self._read(batch, start + size))
+      _check_widths(held)
+      size += len(held[-1])
+      if size * max(held[-1].x.shape[1], 1) >= _CHUNK_SIZE:
+        yield _join(held)
+        start, held, size = start + size, [], 0
+    if held:
+      yield _join(held)
+      start += size
+    for name, values in (('y', self._y), ('sample_weight', self._weight),
+                         ('certain', self._certain)):
+      if values is not None and len(values) != start:
+        raise ValueError(f'Argument `{name}` must have {start} entries, one '
+                         f'for each row. Received: {len(values)}.')
+
+  def _read(self, batch, start):
+    parts = tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
+    x, y, weight, *_ = parts + (None, None)
+    x = to_features(x)
+    rows = slice(start, start + len(x))
+    if y is None:
+      y = None if self._y is None else self._y[rows]
+    if weight is None and self._weight is not None:
+      weight = self._weight[rows]
+    weight = (np.ones(len(x), x.dtype) if weight is None
+              else np.asarray(weight, x.dtype))
+    certain = (np.zeros(len(x), bool) if self._certain is None
+               else np.asarray(self._certain[rows], bool))
+    y = None if y is None else np.asarray(y)
+    if y is not None:
+      validation.check_consistent_length(x, y)
+    return Rows(start, x, y, weight, certain)
+
+
+def from_array(
+    x: np.ndarray, y: Any = None, sample_weight: Any = None,
+    certain: Any = None) -> Source:
+  """A source of the rows of an array, which is read in slices."""
+  step = max(1, -(-_CHUNK_SIZE // max(x.shape[1], 1)))
+  return Source(
+      lambda: (x[i:i + step] for i in range(0, len(x), step)),
+      y, sample_weight, certain)
+
+
+def is_stream(x: Any) -> bool:
+  """Whether `x` is batches, not an array."""
+  return callable(x) or isinstance(
+      x, (tf.data.Dataset, keras.utils.PyDataset, Iterator))
+
+
+def from_stream(
+    x: Any, y: Any = None, sample_weight: Any = None,
+    certain: Any = None) -> Source:
+  """A source of batches.
+
+  Args:
+    x: a function that returns an iterator, a `tf.data.Dataset` or a
+      `keras.utils.PyDataset`, the same rows in the same order at every pass.
+    y: labels of all rows, where the batches have none.
+    sample_weight: likewise.
+    certain: bool `[N]`.
+  """
+  if isinstance(x, Iterator):
+    raise ValueError(
+        'Argument `X` must be readable more than once: pass a function that '
+        f'returns an iterator. Received: {type(x).__name__}.')
+  if isinstance(x, tf.data.Dataset):
+    if x.cardinality() == tf.data.INFINITE_CARDINALITY:
+      raise ValueError('Argument `X` must end. Received: an endless dataset.')
+    batches = x.as_numpy_iterator
+  elif isinstance(x, keras.utils.PyDataset):
+    batches = lambda: (x[i] for i in range(len(x)))
+  else:
+    batches = lambda: iter(x())
+  return Source(batches, y, sample_weight, certain)
+
+
+def to_features(x: Any) -> np.ndarray:
+  """Checks a part of the features and returns it as float32 or float64."""
+  x = np.asarray(x)
+  if x.ndim != 2 or x.dtype.kind not in 'fiub':
+    raise ValueError('Argument `X` must be numbers of shape [N, F]. Received: '
+                     f'shape {x.shape}, dtype {x.dtype}.')
+  validation.assert_all_finite(x, input_name='X')
+  return x.astype(np.result_type(x.dtype, np.float32), copy=False)
+
+
+def _check_widths(held):
+  widths = [rows.x.shape[1] for rows in held]
+  if widths[-1] != widths[0]:
+    raise ValueError(f'X has {widths[-1]} features in a batch, but is expecting '
+                     f'{widths[0]} features as input.')
+
+
+def _join(held: Iterable[Rows]) -> Rows:
+  if len(held) == 1:
+    return held[0]
+  y = None if held[0].y is None else np.concatenate([r.y for r in held])
+  return Rows(
+      held[0].start, np.concatenate([r.x for r in held]), y,
+      np.concatenate([r.weight for r in held]),
+      np.concatenate([r.certain for r in held]))
+
+
+class Reservoir:
+  """A uniform random sample of the rows that pass by, in random order.
+
+  Every row has a random key, and those of the smallest keys stay. The keys are
+  drawn row after row, so the sample does not depend on the chunks.
+
+  Attributes:
+    num_rows: how many rows of positive weight passed by.
+  """
+
+  def __init__(self, random: np.random.Generator):
+    self.num_rows = 0
+    self._random = random
+    self._capacity = None
+    self._keys = np.empty(0)
+    self._parts = []
+
+  def add(self, x: np.ndarray, labels: np.ndarray, weight: np.ndarray,
+          certain: np.ndarray) -> None:
+    """Passes rows by: `[n, F]`, encoded labels `[n, ...]`, `[n]`, `[n]`."""
+    if self._capacity is None:
+      self._capacity = max(2_000, 2 * _CHUNK_SIZE // max(x.shape[1], 1))
+    self.num_rows += np.count_nonzero(weight > 0)
+    keys = self._random.random(len(x))
+    bound = self._bound()
+    chosen = np.flatnonzero((keys < bound) & (weight > 0))
+    self._keys = np.append(self._keys, keys[chosen])
+    self._parts.append(tuple(
+        part[chosen] for part in (x, labels, weight, certain)))
+    if len(self._keys) > 1.5 * self._capacity:
+      self._prune()
+
+  def _bound(self):
+    if len(self._keys) < self._capacity:
+      return 1.
+    return np.partition(self._keys, self._capacity - 1)[self._capacity - 1]
+
+  def _prune(self):
+    order = np.argsort(self._keys)[:self._capacity]
+    self._keys = self._keys[order]
+    joined = [np.concatenate(part)[order] for part in zip(*self._parts)]
+    self._parts = [tuple(joined)]
+
+  def rows(self) -> tuple[np.ndarray, ...]:
+    """Returns x, labels, weight and certain of the sample."""
+    self._prune()
+    return self._parts[0]
