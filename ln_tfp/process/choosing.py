@@ -12,7 +12,9 @@ from ln_tfp.process import ridge
 _ROWS = 1_000
 # A kernel must be so much better than the linear one, which is faster and
 # gains more from further rows.
-_MARGIN = .98
+_MARGIN = .95
+# Lengths of the RBF kernel that it tries, in median distances.
+_LENGTHS = (.5, 1.)
 
 
 def choose(
@@ -28,31 +30,31 @@ def choose(
     num_inducing: inducing points, where there are more than twice as many rows.
     length_scale: of 'rbf', in median distances.
   """
-  exact = num_rows == len(x) <= 2 * num_inducing
-  points = x if exact else x[:num_inducing]
-  if kernel == 'auto':
-    settings = _best(x[:_ROWS], targets[:_ROWS])
-  else:
-    settings = (length_scale, False) if kernel == 'rbf' else None
-  if settings:
-    return features_lib.RBF(points, *settings)
   if isinstance(kernel, str):
+    kernel = {
+        'auto': lambda: best_kernel(x[:_ROWS], targets[:_ROWS]),
+        'rbf': lambda: features_lib.RBF(x, length_scale, scaled=False),
+        'linear': lambda: None}[kernel]()
+  else:
+    kernel = features_lib.TFP(kernel)
+  if kernel is None:
     return features_lib.Linear(x)
-  return features_lib.TFP(points, kernel)
+  exact = num_rows == len(x) <= 2 * num_inducing
+  return features_lib.Nystrom(kernel, x if exact else x[:num_inducing])
 
 
-def _best(x, targets):
-  """The setting of the RBF kernel of least error; `None` for linear."""
+def best_kernel(x: np.ndarray, targets: np.ndarray) -> features_lib.RBF | None:
+  """The RBF kernel of least leave-one-out error; `None` is linear."""
   x = x.astype(np.float64)
   shift, scale = features_lib.location_and_scale(x)
   standard = (x - shift) / scale
   best, least = None, _MARGIN * loo_error(standard @ standard.T, targets)
-  for length in features_lib.LENGTHS:
+  for length in _LENGTHS:
     for scaled in (False, True):
-      error = loo_error(
-          features_lib.RBF(x, length, scaled).kernel(x), targets)
+      kernel = features_lib.RBF(x, length, scaled)
+      error = loo_error(kernel(x, x), targets)
       if error < least:
-        best, least = (length, scaled), error
+        best, least = kernel, error
   return best
 
 

@@ -44,7 +44,7 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
   Args:
     kernel: 'linear' for embeddings; 'rbf' for pixels and other raw inputs;
       'auto', which chooses between them by the leave-one-out error on at most
-      2,000 rows; or a kernel of `tfp.math.psd_kernels`.
+      1,000 rows; or a kernel of `tfp.math.psd_kernels`.
     num_inducing: number of inducing points of a kernel other than 'linear'. Up
       to twice as many rows are all used, which is the exact process.
     length_scale: of 'rbf', in median distances between rows.
@@ -209,7 +209,8 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
 
   @property
   def kernel_(self) -> str:
-    return type(self._solved.features).__name__.lower()
+    features = self._solved.features
+    return type(getattr(features, 'kernel', features)).__name__.lower()
 
   @property
   def regularization_(self) -> float:

@@ -7,15 +7,14 @@ are the exact Gaussian process.
 """
 
 import abc
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 from scipy.spatial import distance
 
-# Lengths of the RBF kernel that 'auto' tries, in median distances.
-LENGTHS = (.5, 1.)
+Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class FeatureMap(abc.ABC):
@@ -53,54 +52,49 @@ class Nystrom(FeatureMap):
   """Features of a kernel.
 
   Attributes:
+    kernel: maps `[n, F]` and `[M, F]` to `[n, M]`.
     points: Z, `[M, F]`.
     whiten: U diag(l^-1/2), `[M, D]`.
   """
   standardize = False
 
-  def __init__(self, points: np.ndarray):
+  def __init__(self, kernel: Kernel, points: np.ndarray):
+    self.kernel = kernel
     self.points = points
-    matrix = np.asarray(self.kernel(points), np.float64)
-    values, vectors = linalg.eigh(matrix, driver='evd')
+    matrix = np.asarray(kernel(points, points), np.float64)
+    values, vectors = linalg.eigh(matrix, driver='evd', overwrite_a=True)
     kept = values > values.max() * _smallest(points.dtype)
     self.whiten = vectors[:, kept] / np.sqrt(values[kept])
     self.num_features = self.whiten.shape[1]
 
-  @abc.abstractmethod
-  def kernel(self, x: np.ndarray) -> np.ndarray:
-    """k(x, Z), `[n, M]`."""
-
   def __call__(self, x: np.ndarray) -> np.ndarray:
-    matrix = np.asarray(self.kernel(x), x.dtype)
-    return matrix @ self.whiten.astype(x.dtype)
+    matrix = self.kernel(x, self.points.astype(x.dtype))
+    return np.asarray(matrix, x.dtype) @ self.whiten.astype(x.dtype)
 
 
-class RBF(Nystrom):
+class RBF:
   """exp(-|x - z|^2 / (2 length^2)).
 
   Args:
-    points: inputs `[M, F]`.
-    length: in median distances of the points.
+    sample: inputs `[n, F]` to take the scales from.
+    length: in median distances of the sample.
     scaled: whether inputs are standardised, not only centred.
   """
 
-  def __init__(self, points: np.ndarray, length: float, scaled: bool):
-    self.shift, self.scale = location_and_scale(points)
+  def __init__(self, sample: np.ndarray, length: float, scaled: bool):
+    self.shift, self.scale = location_and_scale(sample)
     if not scaled:
       self.scale = np.ones_like(self.scale)
-    self._inputs = self._normalize(points)
-    some = self._inputs[:1_000].astype(np.float64)
+    some = self._normalize(sample[:1_000].astype(np.float64))
     distances = distance.pdist(some, 'sqeuclidean')
     median = float(np.median(distances)) if distances.size else 0.
     self.length = length * np.sqrt(median or 1.)
-    super().__init__(points)
 
   def _normalize(self, x):
     return (x - self.shift.astype(x.dtype)) / self.scale.astype(x.dtype)
 
-  def kernel(self, x: np.ndarray) -> np.ndarray:
-    x = self._normalize(x)
-    z = self._inputs.astype(x.dtype)
+  def __call__(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
+    x, z = self._normalize(x), self._normalize(z)
     squares = x @ (-2. * z.T)
     squares += np.einsum('nf,nf->n', x, x)[:, np.newaxis]
     squares += np.einsum('mf,mf->m', z, z)
@@ -109,28 +103,16 @@ class RBF(Nystrom):
     return np.exp(squares, out=squares)
 
 
-class TFP(Nystrom):
+class TFP:
   """A kernel of `tfp.math.psd_kernels`, of the inputs as they are."""
 
-  def __init__(self, points: np.ndarray, kernel: Any):
+  def __init__(self, kernel: Any):
     self._kernel = kernel
-    super().__init__(points)
 
-  def kernel(self, x: np.ndarray) -> np.ndarray:
-    dtype = x.dtype
-    if self._kernel.dtype is not None:
-      dtype = np.dtype(getattr(
-          self._kernel.dtype, 'as_numpy_dtype', self._kernel.dtype))
-    return np.asarray(self._kernel.matrix(
-        x.astype(dtype), self.points.astype(dtype)))
-
-
-def candidates(sample: np.ndarray) -> Iterator[tuple[str, tuple]]:
-  """What 'auto' chooses from, simplest first: names and settings."""
-  yield 'linear', ()
-  for length in LENGTHS:
-    for scaled in (False, True):
-      yield 'rbf', (length, scaled)
+  def __call__(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
+    dtype = self._kernel.dtype or x.dtype
+    dtype = getattr(dtype, 'as_numpy_dtype', dtype)
+    return np.asarray(self._kernel.matrix(x.astype(dtype), z.astype(dtype)))
 
 
 def location_and_scale(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
