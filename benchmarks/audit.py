@@ -20,12 +20,12 @@ import time
 from cleanlab import count
 from cleanlab import filter as cleanlab_filter
 from cleanlab import rank
+import keras
 import numpy as np
 from sklearn import metrics
 import tensorflow as tf
 
 from experiments import data
-from experiments import methods
 from experiments.training import environment
 import ln_tfp
 from ln_tfp.audit import fitting
@@ -38,7 +38,7 @@ _CELLS = {
     'digits/none': (None, 'mlp', 60),
     'digits_n/human:worst': (None, 'mlp', 60),
     'mnist/sym:0.4': (3_000, 'mlp', 30),
-    'cifar10n/human:worst': (1_000, 'lenet5', 15),
+    'cifar10n/human:worst': (1_000, 'convolutional', 15),
 }
 _SEEDS = (0, 1, 2)
 _NUM_FOLDS = 5
@@ -69,17 +69,17 @@ def load(cell: str, data_dir: str | None, seed: int):
   return inputs[part], clean[part], noisy.labels[part]
 
 
-def run_ln(inputs, given, backbone, epochs, seed):
+def run_ln(inputs, given, network, epochs, seed):
   """Returns the report of one network, and the seconds it took."""
   begin = time.perf_counter()
   model = fitting.fit(
-      inputs, given, _NUM_CLASSES, backbone=backbone, epochs=epochs,
+      inputs, given, _NUM_CLASSES, network=network, epochs=epochs,
       seed=seed)
   report = ln_tfp.audit_labels(model, inputs, given)
   return report, time.perf_counter() - begin
 
 
-def run_folds(inputs, given, backbone, epochs, seed):
+def run_folds(inputs, given, network, epochs, seed):
   """Returns out-of-sample probabilities of CE, and the seconds they took."""
   begin = time.perf_counter()
   folds = np.argsort(data.random.order(
@@ -88,8 +88,10 @@ def run_folds(inputs, given, backbone, epochs, seed):
   for fold in range(_NUM_FOLDS):
     seen = folds != fold
     model = fitting.fit(
-        inputs[seen], given[seen], _NUM_CLASSES, method=methods.get('CE'),
-        backbone=backbone, epochs=epochs, seed=_NUM_FOLDS * seed + fold)
+        inputs[seen], given[seen], _NUM_CLASSES, network=network,
+        head=lambda: keras.layers.Dense(_NUM_CLASSES),
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        epochs=epochs, seed=_NUM_FOLDS * seed + fold)
     logits = model(inputs[~seen], training=False)
     probabilities[~seen] = tf.nn.softmax(logits).numpy()
   return probabilities, time.perf_counter() - begin
@@ -116,13 +118,13 @@ def measure(clean, given, quality, is_issue, matrix):
 
 def run_seed(cell: str, data_dir: str | None, seed: int) -> dict:
   """Returns the figures of all methods for one seed."""
-  _, backbone, epochs = _CELLS[cell]
+  _, network, epochs = _CELLS[cell]
   inputs, clean, given = load(cell, data_dir, seed)
   result = {'n': len(given), 'noise': float(np.mean(given != clean))}
-  report, seconds = run_ln(inputs, given, backbone, epochs, seed)
+  report, seconds = run_ln(inputs, given, network, epochs, seed)
   result['LN'] = measure(clean, given, report.quality, report.is_issue,
                          report.transition_matrix) | {'seconds': seconds}
-  probabilities, seconds = run_folds(inputs, given, backbone, epochs, seed)
+  probabilities, seconds = run_folds(inputs, given, network, epochs, seed)
   is_issue = cleanlab_filter.find_label_issues(given, probabilities)
   joint = count.estimate_joint(given, probabilities)
   matrix = (joint / joint.sum(axis=0)).T  # P(given | true), rows true

@@ -8,6 +8,7 @@ on handwritten digits, one label in five of which it has changed.
 """
 
 import argparse
+from collections.abc import Callable
 import os
 import pathlib
 import shutil
@@ -15,20 +16,24 @@ import sys
 import tempfile
 
 import numpy as np
-import tensorflow as tf
 
-from experiments import data
-from experiments.cli import console
 import ln_tfp
 from ln_tfp.audit import files
 from ln_tfp.audit import fitting
+from ln_tfp.audit import named
 
 
-def main(argv: list[str] | None = None) -> int:
-  """Runs the command and returns its exit status."""
+def main(argv: list[str] | None = None,
+         load_named: Callable[..., files.Dataset] = named.load) -> int:
+  """Runs the command and returns its exit status.
+
+  Args:
+    argv: the arguments, by default those of the process.
+    load_named: serves `--dataset`, as `named.load` does.
+  """
   arguments = _parser().parse_args(argv)
   try:
-    _audit(arguments)
+    _audit(arguments, load_named)
   except (files.InputError, OSError) as error:
     print(f'error: {error}', file=sys.stderr)
     return 2
@@ -48,7 +53,9 @@ def _parser():
       '--images', help='.npy or .npz file of images [N, H, W(, C)] or features '
       '[N, F], or a folder of images')
   source.add_argument(
-      '--dataset', help=f'a data set by name: {", ".join(data.NAMES)}')
+      '--dataset', help='a data set by name: digits, or one that '
+      'tensorflow_datasets has prepared (python -m experiments.audit knows '
+      'those of the paper)')
   parser.add_argument(
       '--labels', help='.npy file, or CSV file with the header label (arrays) '
       'or file,label (folder)')
@@ -78,22 +85,20 @@ def _positive(text):
   return value
 
 
-def _audit(arguments):
+def _audit(arguments, load_named):
   output = pathlib.Path(arguments.output)
   _check_writable(output)
   table = output / 'labels.csv'
   if arguments.labels and table.exists() and table.samefile(arguments.labels):
     raise files.InputError(f'--output: {arguments.labels} would be lost.')
-  dataset = _load(arguments)
+  dataset = _load(arguments, load_named)
   inputs = dataset.inputs
   if inputs.ndim == 3:
     inputs = inputs[..., np.newaxis]
   shape = inputs.shape[1:]
-  backbone, _ = fitting.choose_backbone(shape)
   print(f'{len(inputs):,} examples of shape {"x".join(map(str, shape))}, '
-        f'{len(dataset.class_names)} classes; network: {backbone}')
-  with console.quiet_startup():
-    tf.config.list_physical_devices()  # the first look for GPUs may complain
+        f'{len(dataset.class_names)} classes; network: '
+        f'{fitting.choose_network(shape)}')
   model = fitting.fit(
       inputs, dataset.labels, len(dataset.class_names),
       epochs=arguments.epochs, seed=arguments.seed, progress=sys.stderr)
@@ -106,7 +111,7 @@ def _audit(arguments):
   _write(report, model, output)
 
 
-def _load(arguments):
+def _load(arguments, load_named):
   if arguments.images is None:
     if arguments.labels or arguments.classes:
       raise files.InputError('--labels and --classes need --images.')
@@ -114,11 +119,8 @@ def _load(arguments):
     if name is None:
       name, noise = 'digits', noise or 'sym:0.2'
       print('Demonstration: handwritten digits, some labels changed at random.')
-    try:
-      return files.load_named(
-          name, noise or 'none', arguments.data_dir, arguments.seed)
-    except ValueError as error:
-      raise files.InputError(error) from error
+    return load_named(
+        name, noise or 'none', arguments.data_dir, arguments.seed)
   if arguments.noise:
     raise files.InputError('--noise needs --dataset.')
   classes = arguments.classes and tuple(

@@ -49,10 +49,12 @@ def _add_confusions(page, report):
     positions = {name: i for i, name in enumerate(report.class_names)}
     rows = []
     for pair in report.confused_pairs[:_MAX_PAIRS]:
-      error = report.transition_stderr[
-          positions[pair.true], positions[pair.given]]
-      rows.append((pair.true, pair.given, f'{pair.count:,}',
-                   f'{100 * pair.share:.1f} ± {100 * error:.1f} %'))
+      share = f'{100 * pair.share:.1f} %'
+      if report.transition_stderr is not None:
+        error = report.transition_stderr[
+            positions[pair.true], positions[pair.given]]
+        share = f'{100 * pair.share:.1f} ± {100 * error:.1f} %'
+      rows.append((pair.true, pair.given, f'{pair.count:,}', share))
     page.table(('true class', 'given label', 'labels', 'share of the class'),
                rows, 'Most frequent confusions')
 

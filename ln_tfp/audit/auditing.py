@@ -1,6 +1,7 @@
 """`audit_labels`: from a model and labelled examples to a report."""
 
 from collections.abc import Sequence
+import functools
 from typing import Any
 
 import keras
@@ -13,6 +14,9 @@ from ln_tfp.audit import evidence as evidence_lib
 from ln_tfp.audit import examples as examples_lib
 from ln_tfp.audit import report as report_lib
 from ln_tfp.audit import transitions
+from ln_tfp.audit import trust as trust_lib
+
+_NEAREST = 5
 
 
 def audit_labels(
@@ -24,6 +28,7 @@ def audit_labels(
     class_names: Sequence[str] | None = None,
     batch_size: int = 256,
     label_smoothing: float = 0.01,
+    certain: np.ndarray | None = None,
 ) -> report_lib.LabelReport:
   """Says which of the labels that a model was trained on look wrong.
 
@@ -45,6 +50,8 @@ def audit_labels(
     class_names: names of the K classes, by default '0', '1', ...
     batch_size: number of examples of an array that the model sees at a time.
     label_smoothing: that of the loss in training.
+    certain: bool `[N]`, labels that are known to be right, such as those that
+      somebody has decided; none by default.
 
   Returns:
     A `LabelReport`.
@@ -60,32 +67,59 @@ def audit_labels(
     raise ValueError(
         f'Argument `class_names` must have {num_classes} different names, one '
         f'for each class. Received: class_names={class_names}.')
-  outputs, given, kept = _run(
+  outputs, given, prints, kept = _run(
       model, head, examples_lib.batches(x, y, batch_size), label_smoothing)
   if ids is None:
     ids = np.arange(len(given))
   if len(ids) != len(given):
     raise ValueError(f'Argument `ids` must have {len(given)} entries, one for '
                      f'each example. Received: {len(ids)}.')
+  certain = _check_certain(certain, len(given))
   evidence = evidence_lib.weigh(
       evidence_lib.squared_distances(outputs, num_classes, label_smoothing),
       given)
-  suggested = np.where(evidence.is_issue, evidence.alternative, given)
-  matrix, stderr = transitions.estimate(suggested, given, num_classes)
+  class_names = tuple(str(name) for name in class_names)
+  quality = np.where(certain, 1., evidence.quality)
+  is_issue = evidence.is_issue & ~certain
+  probabilities = heads.probabilities(outputs, num_classes).numpy()
+  nearest = np.argsort(-probabilities, axis=1, kind='stable')[:, :_NEAREST]
+  matrix, stderr = transitions.estimate(
+      np.where(is_issue, evidence.alternative, given), given, num_classes)
   return report_lib.LabelReport(
       ids=np.asarray(ids),
+      class_names=class_names,
       given=given,
-      suggested=suggested,
-      quality=evidence.quality,
-      is_issue=evidence.is_issue,
+      alternative=evidence.alternative,
+      quality=quality,
+      wrong_probability=1. - quality,
+      is_issue=is_issue,
       threshold=evidence.threshold,
-      pred_probs=heads.probabilities(outputs, num_classes).numpy(),
+      nearest_classes=nearest,
+      nearest_probabilities=np.take_along_axis(probabilities, nearest, axis=1),
       transition_matrix=matrix,
       transition_stderr=stderr,
-      class_names=tuple(str(name) for name in class_names),
+      noise_rate=float(np.mean(is_issue)),
+      noise_rate_kind='the share of flagged labels',
+      trust=trust_lib.assess(
+          given, nearest[:, 0], is_issue, class_names, kind='in-sample',
+          conflicts=trust_lib.num_conflicts(prints, given)),
+      certain=certain,
+      pred_probs=probabilities,
       examples=kept,
       **_likelihoods(
           outputs, given, evidence.alternative, head, label_smoothing))
+
+
+def _check_certain(certain, num):
+  """Returns a mask of the right shape."""
+  if certain is None:
+    return np.zeros(num, bool)
+  certain = np.asarray(certain)
+  if certain.dtype != bool or certain.shape != (num,):
+    raise ValueError(
+        f'Argument `certain` must be a bool array of shape [{num}]. Received: '
+        f'shape={certain.shape}, dtype={certain.dtype}.')
+  return certain
 
 
 def find_head(model: keras.Model) -> heads.LogisticNormalHead:
@@ -103,9 +137,9 @@ def find_head(model: keras.Model) -> heads.LogisticNormalHead:
 
 
 def _run(model, head, batches, label_smoothing):
-  """Returns packed outputs, labels and the examples that fit theirs worst."""
+  """Returns outputs, labels, fingerprints, and the worst examples."""
   keeper = examples_lib.Keeper()
-  outputs, given, start = [], [], 0
+  outputs, given, prints, start = [], [], [], 0
   for inputs, labels in batches:
     packed = _outputs(model, head, inputs, start)
     labels = examples_lib.to_classes(labels, head.num_classes, start)
@@ -119,10 +153,18 @@ def _run(model, head, batches, label_smoothing):
         inputs, start, evidence_lib.plain_ratio(distances, labels))
     outputs.append(packed)
     given.append(labels)
+    prints.append(_fingerprints(inputs))
     start += len(labels)
   if not given:
     raise ValueError('Argument `x` must have at least one example.')
-  return np.concatenate(outputs), np.concatenate(given), keeper.examples
+  return *map(np.concatenate, (outputs, given, prints)), keeper.examples
+
+
+def _fingerprints(inputs):
+  """Returns the fingerprints of a batch of one or several inputs."""
+  return functools.reduce(
+      lambda whole, part: whole * np.uint64(31) + part,
+      map(trust_lib.fingerprints, keras.tree.flatten(inputs)))
 
 
 def _outputs(model, head, inputs, start):

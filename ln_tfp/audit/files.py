@@ -1,4 +1,4 @@
-"""Reads what the command audits: images and labels, from files or by name."""
+"""Reads what the command audits: images and labels, from files."""
 
 import csv
 import dataclasses
@@ -7,8 +7,6 @@ import pathlib
 
 import numpy as np
 from PIL import Image
-
-from experiments import data
 
 _IMAGE_KEYS = ('images', 'x')
 _LABEL_KEYS = ('labels', 'y')
@@ -34,20 +32,6 @@ class Dataset:
   ids: np.ndarray
   class_names: tuple[str, ...]
   clean_labels: np.ndarray | None = None
-
-
-def load_named(name: str, noise: str, data_dir, seed: int) -> Dataset:
-  """Returns the training split of a data set, with noise in its labels."""
-  source = data.load(name, data_dir)
-  train = source.train
-  if train.images.ndim == 1:
-    raise InputError(f'Data set {name} does not fit in memory.')
-  noisy = data.corrupt(
-      train.labels, train.ids, noise, num_classes=source.num_classes,
-      seed=seed, mapping=data.ASYMMETRIC_MAPPINGS.get(name),
-      human_labels=train.noisy_labels)
-  return Dataset(train.images, noisy.labels, train.ids, source.class_names,
-                 train.labels)
 
 
 def load(

@@ -1,17 +1,23 @@
-"""Trains a Logistic-Normal model for an audit."""
+"""Trains a small network with a Logistic-Normal head, for an audit.
 
+For inputs without features of their own: images, where there is no pretrained
+backbone. Anything larger is for a model of the user's and `audit_labels`.
+"""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import contextlib
 import math
+import random as python_random
 from typing import TextIO
 
 import keras
 import numpy as np
-import tensorflow as tf
 
-from experiments import data
-from experiments import methods
-from experiments import models
-from experiments.training import progress as progress_lib
-from experiments.training import steps
+from ln_tfp import heads
+from ln_tfp import losses
+from ln_tfp import random
+from ln_tfp.audit import progress as progress_lib
 
 _BATCH_SIZE = 64
 _LEARNING_RATE = 1e-3
@@ -20,20 +26,56 @@ _MIN_UPDATES = 1_200
 _MIN_EPOCHS = 15
 
 
-def choose_backbone(shape: tuple[int, ...]) -> tuple[str, dict[str, int]]:
-  """Returns a network of `ln_tfp.models` for inputs, and its arguments.
+def mlp(x):
+  """Two layers of 256 units."""
+  x = keras.layers.Flatten()(x)
+  for _ in range(2):
+    x = keras.layers.Dense(256, activation='relu')(x)
+  return x
 
-  Features and tiny images get an MLP, small or grey images LeNet-5, colour
-  images from 32 x 32 on a small residual network.
 
-  Args:
-    shape: of one input, (F,) or (H, W, C).
+def convolutional(x):
+  """Three convolutions with pooling between them, then 84 units."""
+  for filters in (6, 16):
+    x = keras.layers.Conv2D(filters, 5, padding='same', activation='relu')(x)
+    x = keras.layers.MaxPooling2D()(x)
+  x = keras.layers.Conv2D(120, 5, padding='same', activation='relu')(x)
+  x = keras.layers.Flatten()(x)
+  return keras.layers.Dense(84, activation='relu')(x)
+
+
+def residual(x):
+  """Three pre-activated residual blocks of 16, 32 and 64 filters."""
+  conv = lambda x, filters, size, stride: keras.layers.Conv2D(
+      filters, size, stride, padding='same', use_bias=False,
+      kernel_initializer='he_normal')(x)
+  activate = lambda x: keras.layers.ReLU()(
+      keras.layers.BatchNormalization(momentum=.9, epsilon=1e-5)(x))
+  x = conv(x, 16, 3, 1)
+  for filters, stride in ((16, 1), (32, 2), (64, 2)):
+    y = conv(activate(x), filters, 3, stride)
+    y = conv(activate(y), filters, 3, 1)
+    if stride > 1:
+      x = conv(x, filters, 1, stride)
+    x = keras.layers.Add()([x, y])
+  return keras.layers.GlobalAveragePooling2D()(activate(x))
+
+
+NETWORKS = {network.__name__: network
+            for network in (mlp, convolutional, residual)}
+
+
+def choose_network(shape: tuple[int, ...]) -> str:
+  """Returns the name of a network for inputs of a shape (F,) or (H, W, C).
+
+  Features and tiny images get an MLP, small or grey images a convolutional
+  network, colour images from 32 x 32 on a small residual network.
   """
   if len(shape) == 1 or min(shape[:2]) < 12:
-    return 'mlp', {}
+    return 'mlp'
   if min(shape[:2]) < 32 or shape[2] == 1:
-    return 'lenet5', {}
-  return 'wide_resnet', {'depth': 10, 'width': 1}
+    return 'convolutional'
+  return 'residual'
 
 
 def default_epochs(num_examples: int) -> int:
@@ -44,61 +86,105 @@ def default_epochs(num_examples: int) -> int:
 
 def fit(
     inputs: np.ndarray, labels: np.ndarray, num_classes: int, *,
-    method: methods.Method | None = None, backbone: str | None = None,
+    network: str | None = None,
+    head: Callable[[], keras.Layer] | None = None,
+    loss: Callable | keras.losses.Loss = losses.nll,
     epochs: int | None = None, seed: int = 0,
     progress: TextIO | None = None) -> keras.Model:
   """Trains a network on examples as they are; it scales them itself.
+
+      model = fit(images, labels, 10)
+      report = ln_tfp.audit_labels(model, images, labels)
 
   Args:
     inputs: `[N, F]`, or `[N, H, W, C]`.
     labels: integers `[N]`.
     num_classes: K.
-    method: by default LN.
-    backbone: one of `models.NAMES`, by default `choose_backbone`.
+    network: one of `NETWORKS`, by default `choose_network`.
+    head: makes the last layer, by default a `LogisticNormalHead`.
+    loss: that belongs to the head.
     epochs: by default `default_epochs`.
     seed: of the initial weights and of the order of the examples.
     progress: where to tell how far it is.
 
   Returns:
-    A Keras model, inputs -> outputs of the method's head.
+    A Keras model, inputs -> outputs of the head.
   """
-  method = method or methods.get('LN')
   epochs = epochs or default_epochs(len(inputs))
-  inputs = np.asarray(inputs, np.float32)
-  model = _build(inputs, num_classes, method, backbone, seed)
-  optimizer = keras.optimizers.Adam(_LEARNING_RATE)
-  optimizer.build(model.trainable_variables)
-  step = steps.Step(
-      tf.distribute.get_strategy(), model, method, optimizer,
-      num_classes=num_classes, seed=seed)
-  batches = data.Batches(
-      inputs, labels, np.arange(len(inputs)), batch_size=_BATCH_SIZE,
-      seed=seed, preprocessing=data.Preprocessing(scale=1.))
-  bar = progress_lib.Progress(
-      progress, 'training', epochs) if progress else None
-  for epoch in range(epochs):
-    outcomes = []
-    for i, batch in enumerate(batches.epoch(epoch)):
-      outcomes.append(step(batch, len(batch.labels))[0])
-      if bar:
-        bar.step(epoch, i / batches.steps_per_epoch)
-    if bar:
-      bar.epoch(epoch + 1, float(tf.reduce_mean(outcomes)), None)
-  if bar:
-    bar.close()
+  network = network or choose_network(inputs.shape[1:])
+  head = head or (lambda: heads.LogisticNormalHead(num_classes))
+  scale, offset = _scaling(inputs)
+  with _seeded(seed):
+    raw = keras.Input(inputs.shape[1:], name='raw')
+    x = keras.layers.Rescaling(scale, offset, name='scaling')(raw)
+    model = keras.Model(raw, head()(NETWORKS[network](x)), name='audited')
+  model.compile(keras.optimizers.Adam(_LEARNING_RATE), loss=loss)
+  batches = _Batches(inputs, labels, seed)
+  callbacks = [_Report(progress, epochs, len(batches))] if progress else []
+  model.fit(batches, epochs=epochs, verbose=0, callbacks=callbacks)
   return model
 
 
-def _build(inputs, num_classes, method, backbone, seed):
-  """Returns scaling, backbone and head as one model."""
-  shape = inputs.shape[1:]
-  name, arguments = (backbone, {}) if backbone else choose_backbone(shape)
-  network = models.build(
-      name, shape, method.head(num_classes), seed=seed, **arguments)
-  scale, offset = _scaling(inputs)
-  raw = keras.Input(shape, name='raw')
-  scaled = keras.layers.Rescaling(scale, offset, name='scaling')(raw)
-  return keras.Model(raw, network(scaled), name='audited')
+class _Batches(keras.utils.PyDataset):
+  """The examples in an order that follows from the seed and the epoch."""
+
+  def __init__(self, inputs, labels, seed):
+    super().__init__()
+    self._inputs, self._labels, self._seed = inputs, labels, seed
+    self._epoch = 0
+    self._shuffle()
+
+  def __len__(self):
+    return math.ceil(len(self._labels) / _BATCH_SIZE)
+
+  def __getitem__(self, index):
+    chosen = self._order[index * _BATCH_SIZE:(index + 1) * _BATCH_SIZE]
+    return (np.asarray(self._inputs[chosen], np.float32),
+            self._labels[chosen])
+
+  def on_epoch_end(self):
+    self._epoch += 1
+    self._shuffle()
+
+  def _shuffle(self):
+    self._order = random.order(
+        'order', self._seed, self._epoch, np.arange(len(self._labels)))
+
+
+class _Report(keras.callbacks.Callback):
+  """Shows how far the training is."""
+
+  def __init__(self, stream, epochs, steps):
+    super().__init__()
+    self._bar = progress_lib.Progress(stream, 'training', epochs)
+    self._epoch, self._steps, self._note = 0, steps, ''
+
+  def on_train_batch_end(self, batch, logs=None):
+    self._bar.update(self._epoch + min(.999, (batch + 1) / self._steps),
+                     self._note)
+
+  def on_epoch_end(self, epoch, logs=None):
+    self._epoch = epoch + 1
+    self._note = f'loss {logs["loss"]:.4g}'
+    self._bar.update(self._epoch, self._note)
+
+  def on_train_end(self, logs=None):
+    self._bar.close()
+
+
+@contextlib.contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+  """Within it, Keras layers get initial weights that follow from `seed`.
+
+  An initialiser without a seed takes one from Python's `random`, whose state
+  is put back at the end.
+  """
+  state = python_random.getstate()
+  python_random.seed(seed)
+  try:
+    yield
+  finally:
+    python_random.setstate(state)
 
 
 def _scaling(inputs):
@@ -109,4 +195,5 @@ def _scaling(inputs):
     scale = 1. / np.where(std > 0, std, 1.)
     offset = -np.mean(inputs, axis=0, dtype=np.float64) * scale
     return scale.tolist(), offset.tolist()
-  return 1. / max(1e-12, float(np.abs(inputs).max())), 0.
+  largest = max(abs(float(inputs.min())), abs(float(inputs.max())))
+  return 1. / max(1e-12, largest), 0.

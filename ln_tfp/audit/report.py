@@ -1,21 +1,28 @@
 """The result of an audit."""
 
-import csv
+from collections.abc import Mapping
 import dataclasses
 import functools
-import io
+import hashlib
 import os
+from typing import Any
 from typing import NamedTuple
 
 import numpy as np
 
-from ln_tfp import files
+from ln_tfp import random
 from ln_tfp.audit import audit_page
+from ln_tfp.audit import flagging
+from ln_tfp.audit import neighbours as neighbours_lib
+from ln_tfp.audit import spreadsheet
+from ln_tfp.audit import trust as trust_lib
 
-_COLUMNS = ('quality', 'is_issue', 'given', 'suggested', 'log_likelihood_ratio',
-            'residual_norm', 'label_term', 'noise_scale')
+_COLUMNS = ('quality', 'is_issue', 'given', 'suggested', 'wrong_probability',
+            'log_likelihood_ratio', 'residual_norm', 'label_term',
+            'noise_scale')
 _PRINTED_PAIRS = 5
 _PRINTED_ISSUES = 10
+_CONTROL_SAMPLE = 50
 
 
 class ConfusedPair(NamedTuple):
@@ -26,62 +33,97 @@ class ConfusedPair(NamedTuple):
   share: float  # of the examples of class `true`
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class LabelReport:
   """What an audit has found, for N examples of K classes.
 
   Attributes:
     ids: `[N]`, what the examples are called.
+    class_names: the K names.
     given: int32 `[N]`, the labels.
-    suggested: int32 `[N]`, the likeliest other class where the label is an
-      issue, and the given one elsewhere.
+    alternative: int32 `[N]`, the likeliest class but for the given one.
     quality: `[N]`, in [0, 1]; the lower, the likelier is the label wrong.
-    is_issue: bool `[N]`, whether the quality is below `threshold`.
+    wrong_probability: `[N]`, that the label is wrong, 1 - P(given label).
+    is_issue: bool `[N]`, whether the label is flagged.
+    threshold: flagged labels have a lower quality.
+    nearest_classes: int `[N, M]`, the M <= 5 likeliest classes of each example.
+    nearest_probabilities: `[N, M]`, theirs.
+    transition_matrix: `[K, K]`, P(given | true), rows are true classes.
+    noise_rate: the estimated share of wrong labels.
+    noise_rate_kind: what kind of number that is, such as 'lower bound'.
+    trust: how far all this can be trusted, a `Trust`.
+    certain: bool `[N]` or None: labels that somebody has decided already, which
+      are never flagged.
+    pred_probs: `[N, K]`, the model's probabilities, as cleanlab wants them, or
+      None.
+    transition_stderr: `[K, K]`, standard errors of the matrix, or None.
     log_likelihood_ratio: `[N]`, log density of the given label minus that of
-      the likeliest other class, which is the suggested one of an issue.
-      Negative where the model prefers the other.
+      the alternative. This and what follows are None without a trained
+      `LogisticNormalHead`.
     residual_norm: `[N]`, distance of the label from the model's mean, in logit
       space and in the head's units.
     label_term: `[N]`, r^T Sigma^-1 r, the part of the loss that depends on the
       label: the squared residual in units of the noise that the model expects.
     noise_scale: `[N]`, sqrt(trace(Sigma) / D) in the head's units, the noise
       that the model expects of labels of such an example.
-    pred_probs: `[N, K]`, the model's probabilities, as cleanlab wants them.
-    threshold: of the quality; it comes from the data.
-    transition_matrix: `[K, K]`, P(given | true), rows are true classes.
-    transition_stderr: `[K, K]`, its standard errors.
-    class_names: the K names.
-    examples: the inputs of those that fit their labels worst, by position.
+    shown: how many issues the page shows.
+    examples: inputs of examples that the page shows, by position.
+    rows: of a table, the cells of examples that the page shows, by position.
+    neighbours: of examples that the page shows, by position.
   """
   ids: np.ndarray
-  given: np.ndarray
-  suggested: np.ndarray
-  quality: np.ndarray
-  is_issue: np.ndarray
-  log_likelihood_ratio: np.ndarray
-  residual_norm: np.ndarray
-  label_term: np.ndarray
-  noise_scale: np.ndarray
-  pred_probs: np.ndarray
-  threshold: float
-  transition_matrix: np.ndarray
-  transition_stderr: np.ndarray
   class_names: tuple[str, ...]
-  examples: dict[int, np.ndarray]
+  given: np.ndarray
+  alternative: np.ndarray
+  quality: np.ndarray
+  wrong_probability: np.ndarray
+  is_issue: np.ndarray
+  threshold: float
+  nearest_classes: np.ndarray
+  nearest_probabilities: np.ndarray
+  transition_matrix: np.ndarray
+  noise_rate: float
+  noise_rate_kind: str
+  trust: trust_lib.Trust
+  certain: np.ndarray | None = None
+  pred_probs: np.ndarray | None = None
+  transition_stderr: np.ndarray | None = None
+  log_likelihood_ratio: np.ndarray | None = None
+  residual_norm: np.ndarray | None = None
+  label_term: np.ndarray | None = None
+  noise_scale: np.ndarray | None = None
+  shown: int = 300
+  examples: Mapping[int, np.ndarray] = dataclasses.field(default_factory=dict)
+  rows: Mapping[int, Mapping[str, str]] = dataclasses.field(
+      default_factory=dict)
+  neighbours: Mapping[int, neighbours_lib.Neighbours] = dataclasses.field(
+      default_factory=dict)
 
   def __len__(self):
     return len(self.given)
 
-  @property
-  def noise_rate(self) -> float:
-    """The estimated share of wrong labels."""
-    return float(np.mean(self.is_issue))
+  @functools.cached_property
+  def suggested(self) -> np.ndarray:
+    """int32 `[N]`, the alternative where the label is an issue, else given."""
+    return np.where(self.is_issue, self.alternative, self.given)
 
   @functools.cached_property
   def ranked_issues(self) -> np.ndarray:
     """The positions of the issues, the worst first."""
     order = np.argsort(self.quality, kind='stable')
     return order[self.is_issue[order]]
+
+  @functools.cached_property
+  def control_sample(self) -> np.ndarray:
+    """Positions of some random issues: who checks them knows the precision."""
+    issues = np.sort(self.ranked_issues)
+    return issues[random.order('control sample', issues)[:_CONTROL_SAMPLE]]
+
+  @functools.cached_property
+  def shown_positions(self) -> np.ndarray:
+    """What the page shows: the worst issues, then the rest of the sample."""
+    worst = self.ranked_issues[:self.shown]
+    return np.concatenate([worst, np.setdiff1d(self.control_sample, worst)])
 
   @functools.cached_property
   def confused_pairs(self) -> list[ConfusedPair]:
@@ -96,14 +138,76 @@ class LabelReport:
         for count, (true, given) in sorted(
             zip(counts, pairs.tolist()), key=lambda item: (-item[0], item[1]))]
 
+  @functools.cached_property
+  def fingerprint(self) -> str:
+    """A name for this data and these labels, the same in another process."""
+    digest = hashlib.sha256('\0'.join(self.class_names).encode())
+    digest.update(np.asarray(self.given, '<i4').tobytes())
+    for name in self.ids.tolist():
+      digest.update(f'\0{name}'.encode())
+    return digest.hexdigest()[:16]
+
+  def flag(self, budget: int | None = None,
+           precision: float | None = None) -> 'LabelReport':
+    """Returns a report that flags other labels; all estimates stay.
+
+        report.flag(budget=500)      # the 500 likeliest
+        report.flag(precision=.9)    # nine in ten of the flagged are wrong
+        report.flag()                # the best F1 to be expected
+
+    Args:
+      budget: how many to flag.
+      precision: flag as many as keep this expected share of wrong ones.
+    """
+    quality = self.quality
+    if self.certain is not None:
+      quality = np.where(self.certain, np.inf, quality)
+    order = np.argsort(quality, kind='stable')
+    order = order[:np.count_nonzero(np.isfinite(quality))]
+    num = flagging.num_flagged(
+        self.wrong_probability[order], budget, precision)
+    is_issue = np.zeros(len(self), bool)
+    is_issue[order[:num]] = True
+    threshold = float(quality[order[num]]) if num < len(order) else 1.
+    flagged = trust_lib.share_by_class(
+        is_issue, self.given, len(self.class_names))
+    return dataclasses.replace(
+        self, is_issue=is_issue, threshold=threshold,
+        trust=dataclasses.replace(self.trust, class_flagged=flagged))
+
+  def with_examples(
+      self, inputs: Any, *, features: np.ndarray | None = None,
+      rows: Any = None, shown: int | None = None) -> 'LabelReport':
+    """Returns a report whose page shows examples, and reasons beside them.
+
+    Args:
+      inputs: array `[N, ...]`, what is shown of the examples; may be None.
+      features: array `[N, ...]` in which similar examples are near each other,
+        by default `inputs`.
+      rows: sequence of the N rows of a table, each from column to cell.
+      shown: how many issues the page shows, by default as before.
+    """
+    report = self if shown is None else dataclasses.replace(self, shown=shown)
+    positions = report.shown_positions
+    features = inputs if features is None else features
+    near = neighbours_lib.find(
+        features, report.given, report.suggested, report.is_issue, positions)
+    needed = sorted({*positions.tolist(), *(
+        i for pair in near.values() for part in pair for i in part)})
+    pick = lambda values: {} if values is None else {
+        i: values[i] for i in needed}
+    return dataclasses.replace(
+        report, examples=pick(inputs), rows=pick(rows), neighbours=near)
+
   def to_csv(self, path: str | os.PathLike) -> None:
-    """Writes a line for each example, in the order of the data."""
+    """Writes a line for each example, in the order of the data.
+
+    Cells that a spreadsheet would execute get an apostrophe in front;
+    `ln_tfp.audit.spreadsheet.read` takes it away again.
+    """
     columns = self._columns()
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator='\n')
-    writer.writerow(columns)
-    writer.writerows(zip(*(values.tolist() for values in columns.values())))
-    files.write_atomically(path, file.getvalue().encode())
+    spreadsheet.write(
+        path, columns, zip(*(values.tolist() for values in columns.values())))
 
   def to_pandas(self):
     """Returns a pandas data frame with a row for each example."""
@@ -115,16 +219,21 @@ class LabelReport:
     return pd.DataFrame(self._columns()).set_index('id')
 
   def save(self, path: str | os.PathLike, title: str = 'Label audit') -> None:
-    """Writes a page that shows the report; it needs nothing beside it."""
+    """Writes a page to look at the issues and to decide about them.
+
+    It needs nothing beside it, and no network.
+    """
     audit_page.make(self, title).save(path)
 
   def __str__(self):
+    share = 100 * len(self.ranked_issues) / max(1, len(self))
     lines = [
+        str(self.trust),
         f'{len(self):,} labels of {len(self.class_names)} classes: '
-        f'{len(self.ranked_issues):,} look wrong '
-        f'({100 * self.noise_rate:.1f} %).']
+        f'{len(self.ranked_issues):,} look wrong ({share:.1f} %). Noise rate '
+        f'{100 * self.noise_rate:.1f} % ({self.noise_rate_kind}).']
     if not len(self.ranked_issues):
-      return lines[0]
+      return '\n'.join(lines)
     lines += ['', 'Confused most often (true -> given):']
     for pair in self.confused_pairs[:_PRINTED_PAIRS]:
       lines.append(f'  {pair.true} -> {pair.given}: {pair.count:,} times, '
@@ -148,7 +257,8 @@ class LabelReport:
     columns = {'id': self.ids}
     for name in _COLUMNS:
       values = getattr(self, name)
-      if name in ('given', 'suggested'):
-        values = names[values]
-      columns[name] = values
+      if values is None:
+        continue
+      columns[name] = names[values] if name in (
+          'given', 'suggested') else values
     return columns

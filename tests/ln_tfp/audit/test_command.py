@@ -158,7 +158,7 @@ def test_bad_files_are_refused_in_one_line(tmp_path, capsys):
        'missing.png: not a readable'),
       (['--labels', header], 'need --images'),
       (['--images', images, '--noise', 'sym:0.2'], '--noise needs --dataset'),
-      (['--dataset', 'nothing'], 'must be one of'),
+      (['--dataset', 'nothing', '--data_dir', folder], 'nothing is missing in'),
       (['--dataset', 'digits', '--noise', 'loud'], 'noise'),
       (['--dataset', 'mnist', '--data_dir', folder], 'is missing'),
   ):
@@ -198,11 +198,11 @@ def test_a_folder_that_cannot_be_written_is_refused_before_training(
 
 
 @pytest.mark.parametrize('shape, name', [
-    ((7,), 'mlp'), ((8, 8, 1), 'mlp'), ((28, 28, 1), 'lenet5'),
-    ((28, 28, 3), 'lenet5'), ((32, 32, 3), 'wide_resnet'),
-    ((64, 64, 1), 'lenet5'), ((64, 48, 3), 'wide_resnet')])
+    ((7,), 'mlp'), ((8, 8, 1), 'mlp'), ((28, 28, 1), 'convolutional'),
+    ((28, 28, 3), 'convolutional'), ((32, 32, 3), 'residual'),
+    ((64, 64, 1), 'convolutional'), ((64, 48, 3), 'residual')])
 def test_the_network_follows_from_the_shape(shape, name):
-  assert fitting.choose_backbone(shape)[0] == name
+  assert fitting.choose_network(shape) == name
 
 
 def test_few_examples_are_trained_on_for_more_epochs():

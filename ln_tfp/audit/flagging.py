@@ -1,0 +1,42 @@
+"""How many labels to flag, from the probabilities that they are wrong.
+
+Flagging the k likeliest of N labels finds S_k = sum of the k largest
+probabilities pw in expectation. The plug-in F1 of that is 2 S_k / (k + S_N);
+its precision S_k / k.
+"""
+
+import numpy as np
+
+
+def num_flagged(
+    wrong_probability: np.ndarray, budget: int | None = None,
+    precision: float | None = None) -> int:
+  """Returns how many of the likeliest wrong labels to flag.
+
+  By default as many as maximise the expected F1.
+
+  Args:
+    wrong_probability: `[N]`, in the order in which they would be flagged.
+    budget: so many (or all there are).
+    precision: as many as keep the expected share of wrong labels among them
+      at this or more.
+  """
+  if budget is not None and precision is not None:
+    raise ValueError('Arguments `budget` and `precision` exclude each other.')
+  size = len(wrong_probability)
+  if budget is not None:
+    if budget < 0:
+      raise ValueError('Argument `budget` must not be negative. '
+                       f'Received: budget={budget}.')
+    return min(int(budget), size)
+  found = np.cumsum(wrong_probability, dtype=np.float64)
+  counts = np.arange(1, size + 1)
+  if precision is not None:
+    if not 0 < precision <= 1:
+      raise ValueError('Argument `precision` must be in (0, 1]. '
+                       f'Received: precision={precision}.')
+    enough = np.flatnonzero(found >= precision * counts)
+    return int(enough[-1]) + 1 if len(enough) else 0
+  if not size or found[-1] <= 0:
+    return 0
+  return int(np.argmax(2. * found / (counts + found[-1]))) + 1
