@@ -28,6 +28,7 @@ import tensorflow as tf
 from experiments import data
 from experiments.training import environment
 import ln_tfp
+from ln_tfp import random
 from ln_tfp.audit import fitting
 
 # Data set / noise: examples (None: all), network, epochs.
@@ -55,18 +56,17 @@ def load(cell: str, data_dir: str | None, seed: int):
   name, noise = cell.split('/')
   source = data.load(name, data_dir)
   examples = source.train
-  inputs, clean, ids = examples.images, examples.labels, examples.ids
+  inputs, clean, ids = examples.inputs, examples.true, examples.ids
   if name == 'digits':  # An audit has no use for a test set.
     test = source.test
     inputs, clean, ids = (
         np.concatenate(pair) for pair in (
-            (inputs, test.images), (clean, test.labels), (ids, test.ids)))
-  noisy = data.corrupt(
-      clean, ids, noise, num_classes=source.num_classes, seed=seed,
-      mapping=data.ASYMMETRIC_MAPPINGS.get(name),
-      human_labels=examples.noisy_labels)
+            (inputs, test.inputs), (clean, test.true), (ids, test.ids)))
+  noisy = ln_tfp.noise.corrupt(
+      clean, noise, seed, ids, num_classes=source.num_classes,
+      mapping=data.traits(name).mapping, human_labels=examples.label_sets)
   part = slice(_CELLS[cell][0])
-  return inputs[part], clean[part], noisy.labels[part]
+  return inputs[part], clean[part], noisy[part]
 
 
 def run_ln(inputs, given, network, epochs, seed):
@@ -82,7 +82,7 @@ def run_ln(inputs, given, network, epochs, seed):
 def run_folds(inputs, given, network, epochs, seed):
   """Returns out-of-sample probabilities of CE, and the seconds they took."""
   begin = time.perf_counter()
-  folds = np.argsort(data.random.order(
+  folds = np.argsort(random.order(
       'folds', seed, np.arange(len(given)))) % _NUM_FOLDS
   probabilities = np.zeros((len(given), _NUM_CLASSES))
   for fold in range(_NUM_FOLDS):
@@ -100,8 +100,8 @@ def run_folds(inputs, given, network, epochs, seed):
 def measure(clean, given, quality, is_issue, matrix):
   """Returns the figures of one method."""
   wrong = given != clean
-  realised = data.NoisyLabels(
-      given, clean, np.arange(len(given)), len(matrix)).transition_matrix
+  realised = data.Examples(
+      given, given, clean, np.arange(len(given))).transition_matrix(len(matrix))
   figures = {
       'flagged': int(is_issue.sum()),
       'false_alarms': int((is_issue & ~wrong).sum()),

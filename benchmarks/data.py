@@ -23,15 +23,15 @@ def make_examples(num: int) -> data.Examples:
   """Returns random images of the size of CIFAR's."""
   rng = np.random.default_rng(0)
   images = rng.integers(0, 256, (num, 32, 32, 3), np.uint8)
-  return data.Examples(
-      images, rng.integers(0, 10, num, np.int32), np.arange(num))
+  labels = rng.integers(0, 10, num, np.int32)
+  return data.Examples(images, labels, labels, np.arange(num))
 
 
 def make_batches(examples: data.Examples) -> timing.Contestant:
   """An epoch of `data.Batches`."""
   batches = data.Batches(
-      examples.images, examples.labels, examples.ids, batch_size=_BATCH_SIZE,
-      seed=0, preprocessing=_PREPROCESSING, augment=True)
+      examples, batch_size=_BATCH_SIZE, seed=0, preprocessing=_PREPROCESSING,
+      augment=True)
   return lambda: sum(len(batch.labels) for batch in batches.epoch(0))
 
 
@@ -55,7 +55,7 @@ def make_keras(examples: data.Examples) -> timing.Contestant:
     return image, label
 
   dataset = tf.data.Dataset.from_tensor_slices(
-      (examples.images, examples.labels))
+      (examples.inputs, examples.given))
   dataset = dataset.shuffle(len(examples), seed=0)
   dataset = dataset.map(augment, num_parallel_calls=tf.data.AUTOTUNE)
   dataset = dataset.batch(_BATCH_SIZE).prefetch(tf.data.AUTOTUNE)

@@ -56,17 +56,19 @@ def measure_classes() -> list[timing.Row]:
 def deliver_from_memory(size: int) -> None:
   """An epoch of images of digits' size, from memory."""
   images = np.zeros([size, 8, 8, 1], np.uint8)
-  _deliver(data.Batches(
-      images, np.zeros(size, np.int32), np.arange(size), batch_size=128,
-      seed=0))
+  _deliver(data.Batches(_examples(images), batch_size=128, seed=0))
 
 
 def deliver_from_files(size: int, file: str) -> None:
   """An epoch of image files; all are the same, which the reader ignores."""
   _deliver(data.Batches(
-      np.full(size, file), np.zeros(size, np.int32), np.arange(size),
-      batch_size=128, seed=0,
+      _examples(np.full(size, file)), batch_size=128, seed=0,
       preprocessing=data.Preprocessing(crop=8, resize=8)))
+
+
+def _examples(inputs: np.ndarray) -> data.Examples:
+  labels = np.zeros(len(inputs), np.int32)
+  return data.Examples(inputs, labels, labels, np.arange(len(inputs)))
 
 
 def _deliver(batches: data.Batches) -> None:

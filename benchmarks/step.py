@@ -24,7 +24,7 @@ _DIGITS_EPOCHS = 5
 
 
 def make_loop(
-    run: training.Run, splits: training.Splits,
+    run: training.Run, splits: data.Source,
     epochs: int = 1) -> timing.Contestant:
   """Epochs of the loop."""
   loop = loop_lib.Loop(
@@ -42,12 +42,12 @@ def make_loop(
 
 
 def make_bare_step(
-    run: training.Run, splits: training.Splits,
+    run: training.Run, splits: data.Source,
     steps: int) -> timing.Contestant:
   """Calls of a bare compiled step on one batch."""
   batch = next(data.Batches(
-      splits.train.images, splits.train.given, splits.train.ids,
-      batch_size=run.batch_size, preprocessing=splits.preprocessing).epoch(0))
+      splits.train, batch_size=run.batch_size,
+      preprocessing=splits.preprocessing).epoch(0))
   inputs, labels = tf.constant(batch.inputs), tf.constant(batch.labels)
   model = _make_model(run, splits)
   optimizer = keras.optimizers.Adam(run.learning_rate)
@@ -72,10 +72,10 @@ def make_bare_step(
 
 
 def make_fit(
-    run: training.Run, splits: training.Splits,
+    run: training.Run, splits: data.Source,
     epochs: int) -> timing.Contestant:
   """Epochs of Keras's own loop."""
-  inputs = splits.preprocessing.normalise(splits.train.images)
+  inputs = splits.preprocessing.normalise(splits.train.inputs)
   labels = splits.train.given
   model = _make_model(run, splits)
   model.compile(
@@ -92,24 +92,25 @@ def make_fit(
 
 
 def _make_model(
-    run: training.Run, splits: training.Splits) -> keras.Model:
+    run: training.Run, splits: data.Source) -> keras.Model:
   return training.build_model(
       run, run.resolve_method(), splits.input_shape, splits.num_classes)
 
 
 def random_splits(
-    shape: tuple[int, ...], num_classes: int, size: int) -> training.Splits:
+    shape: tuple[int, ...], num_classes: int, size: int) -> data.Source:
   """Random images of a shape."""
   rng = np.random.default_rng(0)
   images = rng.integers(256, size=[size, *shape]).astype(np.uint8)
   labels = rng.integers(num_classes, size=size).astype(np.int32)
-  split = training.Split(images, labels, labels, np.arange(size))
-  return training.Splits(
-      split, split, split, num_classes, data.Preprocessing(), {})
+  examples = data.Examples(images, labels, labels, np.arange(size))
+  return data.Source(
+      'random', tuple(map(str, range(num_classes))), examples, examples,
+      data.Preprocessing(), validation=examples)
 
 
 def measure_methods(
-    name: str, settings: dict, splits: training.Splits, epochs: int,
+    name: str, settings: dict, splits: data.Source, epochs: int,
     rounds: int, goal: str) -> timing.Row:
   """LN beside CE."""
   times = timing.take_turns({

@@ -14,6 +14,7 @@ wrong labels.
 import sys
 
 from experiments import data
+from ln_tfp import noise as noise_lib
 from ln_tfp.audit import __main__ as command
 from ln_tfp.audit import files
 
@@ -23,16 +24,15 @@ def load(name, noise, data_dir, seed) -> files.Dataset:
   try:
     source = data.load(name, data_dir)
     train = source.train
-    if train.images.ndim == 1:
+    if train.inputs.ndim == 1:
       raise files.InputError(f'Data set {name} does not fit in memory.')
-    noisy = data.corrupt(
-        train.labels, train.ids, noise, num_classes=source.num_classes,
-        seed=seed, mapping=data.ASYMMETRIC_MAPPINGS.get(name),
-        human_labels=train.noisy_labels)
+    noisy = noise_lib.corrupt(
+        train.true, noise, seed, train.ids, num_classes=source.num_classes,
+        mapping=data.traits(name).mapping, human_labels=train.label_sets)
   except (ValueError, data.MissingDataError) as error:
     raise files.InputError(error) from error
-  return files.Dataset(train.images, noisy.labels, train.ids,
-                       source.class_names, train.labels)
+  return files.Dataset(train.inputs, noisy, train.ids, source.class_names,
+                       train.true)
 
 
 if __name__ == '__main__':

@@ -52,7 +52,7 @@ def measure(run, result, source):
   probabilities = predict(run, result, examples, source)
   nll = {
       name: evaluation.negative_log_likelihood(
-          probabilities, examples.noisy_labels[name])
+          probabilities, examples.label_sets[name])
       for name in ANNOTATORS}
   document = {'key': run.key, 'annotators': source.name, 'nll': nll,
               'mean': float(np.mean(list(nll.values())))}
@@ -65,8 +65,7 @@ def predict(run, result, examples, source):
   model = training.load_model(result, app.FLAGS.output_dir)
   method = run.resolve_method()
   batches = data.Batches(
-      examples.images, examples.labels, examples.ids, batch_size=1000,
-      preprocessing=source.preprocessing)
+      examples, batch_size=1000, preprocessing=source.preprocessing)
   return np.concatenate([
       method.probabilities(
           model(batch.inputs, training=False), seed=run.seed,

@@ -19,7 +19,7 @@ def main(argv):
   if app.FLAGS.offline:
     raise app.BadFlagError('--offline: nothing can be fetched then.')
   source = launch.load(app.FLAGS.dataset)
-  labels = ', '.join(source.train.noisy_labels) or 'none'
+  labels = ', '.join(source.train.label_sets) or 'none'
   print(f'{source.name}: {len(source.train)} training examples, '
         f'{len(source.test)} test examples, {source.num_classes} classes; '
         f'human labels: {labels}.')

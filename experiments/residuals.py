@@ -48,7 +48,7 @@ ROWS = (r'$\Sigma_{train} = \Sigma_{eval} = I$',
 
 
 def residual_terms(
-    result: training.Result, splits: training.Splits, *,
+    result: training.Result, splits: data.Source, *,
     output_dir: str) -> dict[str, np.ndarray]:
   """The label-dependent terms of the training examples, `[N]` each.
 
@@ -60,8 +60,7 @@ def residual_terms(
   method = training.Run.from_dict(result.run).resolve_method()
   train = splits.train
   batches = data.Batches(
-      train.images, train.given, train.ids, batch_size=1000,
-      preprocessing=splits.preprocessing)
+      train, batch_size=1000, preprocessing=splits.preprocessing)
   identity, learnt = [], []
   for batch in batches.epoch(0):
     distribution = heads.to_distribution(model(batch.inputs, training=False))
@@ -73,7 +72,7 @@ def residual_terms(
     identity.append(np.sum(np.square(residual), axis=-1))
     learnt.append(distribution.label_term(target))
   return {'identity': np.concatenate(identity),
-          'learnt': np.concatenate(learnt), 'wrong': train.is_mislabelled}
+          'learnt': np.concatenate(learnt), 'wrong': train.is_noisy}
 
 
 def pair(base: training.Run, noise: str) -> list[training.Run]:

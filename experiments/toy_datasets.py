@@ -57,7 +57,7 @@ def surface(
     result: training.Result, source: data.Source, *,
     output_dir: str) -> dict[str, np.ndarray]:
   """The probability of class 1 on a grid around the training points."""
-  points = source.train.images
+  points = source.train.inputs
   low, high = points.min(axis=0) - .3, points.max(axis=0) + .3
   x, y = (np.linspace(low[i], high[i], _RESOLUTION) for i in range(2))
   grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
@@ -89,9 +89,9 @@ def _draw_panel(ax, result, source, measured):
   shades = colors.ListedColormap(['#b2182b', '#2166ac'])
   for label, marker in ((0, 'o'), (1, '^')):
     chosen = train.given == label
-    wrong = train.is_mislabelled[chosen]
+    wrong = train.is_noisy[chosen]
     ax.scatter(
-        *train.images[chosen].T, s=14, marker=marker, c=[shades(label)],
+        *train.inputs[chosen].T, s=14, marker=marker, c=[shades(label)],
         linewidths=np.where(wrong, .9, .4),
         edgecolors=np.where(wrong, 'black', 'white'))
   accuracy = 100. * result.metrics['test_accuracy']

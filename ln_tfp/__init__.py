@@ -6,6 +6,7 @@
     classifier = ln_tfp.to_classifier(model)
 """
 
+from ln_tfp import noise
 from ln_tfp.audit import audit_labels
 from ln_tfp.export import from_classifier
 from ln_tfp.export import to_classifier

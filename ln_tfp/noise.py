@@ -1,5 +1,7 @@
 """Label noise as a pure function of (clean labels, example ids, seed).
 
+    noisy = ln_tfp.noise.corrupt(labels, 'sym:0.4', seed=0)
+
 Symmetric noise redraws a label from all classes, its own included; asymmetric
 noise moves it along a mapping, once, so that flips never cascade. The random
 number of an example is a hash of the seed and its id: reordering, subsetting,
@@ -11,39 +13,17 @@ import dataclasses
 
 import numpy as np
 
-from ln_tfp import noisy_labels as noisy_labels_lib
 from ln_tfp import random
 
 _KINDS = ('none', 'sym', 'asym', 'matrix', 'human')
 _FORMS = "'none', 'sym:RATE', 'asym:RATE', 'matrix' or 'human:NAME'"
 
-_MNIST_MAPPING = {7: 1, 2: 7, 5: 6, 6: 5, 3: 8}
-_SWAP_MAPPING = {0: 1, 1: 0}
-# bird -> airplane, cat <-> dog, deer -> horse.
-_CIFAR10_MAPPING = {2: 0, 3: 5, 5: 3, 4: 7}
-_CIFAR100_MAPPING = {label: (label + 1) % 100 for label in range(100)}
-
-# The asymmetric noise of each data set: clean class -> noisy class. Classes
-# that are not mentioned keep their labels.
-ASYMMETRIC_MAPPINGS = {
-    'two_moons': _SWAP_MAPPING,
-    'circles': _SWAP_MAPPING,
-    'digits': _MNIST_MAPPING,
-    'digits_n': _MNIST_MAPPING,
-    'mnist': _MNIST_MAPPING,
-    'fashion_mnist': _MNIST_MAPPING,
-    'cifar10': _CIFAR10_MAPPING,
-    'cifar10n': _CIFAR10_MAPPING,
-    'cifar100': _CIFAR100_MAPPING,
-    'cifar100n': _CIFAR100_MAPPING,
-}
-# The authors' code also moves truck -> automobile.
-CIFAR10_MAPPING_WITH_TRUCK = {**_CIFAR10_MAPPING, 9: 1}
-
 
 @dataclasses.dataclass(frozen=True)
 class Noise:
   """A kind of noise, as parsed from `str(noise)`.
+
+  A rate of zero is no noise: `Noise('sym', 0.) == Noise('none')`.
 
   Attributes:
     kind: 'none', 'sym', 'asym', 'matrix' or 'human'.
@@ -70,6 +50,9 @@ class Noise:
     if self.rate is not None and not 0. <= self.rate <= 1.:
       raise ValueError(
           f'Argument `rate` must be in [0, 1]. Received: rate={self.rate}.')
+    if self.rate == 0.:
+      for name, value in (('kind', 'none'), ('rate', None)):
+        object.__setattr__(self, name, value)  # the dataclass is frozen
 
   def __str__(self):
     if self.kind in ('sym', 'asym'):
@@ -97,34 +80,45 @@ def parse_noise(text: str) -> Noise:
 
 def corrupt(
     labels,
-    ids,
     noise: str | Noise,
+    seed: int = 0,
+    ids=None,
     *,
-    num_classes: int,
-    seed: int,
+    num_classes: int | None = None,
     mapping=None,
     mode: str = 'coin',
     human_labels: Mapping[str, np.ndarray] | None = None,
-) -> noisy_labels_lib.NoisyLabels:
-  """Returns noisy labels.
+) -> np.ndarray:
+  """Returns noisy labels, int32 `[N]`.
 
   Args:
     labels: clean labels `[N]` in 0..num_classes-1.
-    ids: example ids `[N]`, unique.
     noise: a `Noise`, or a string for `parse_noise`.
-    num_classes: K.
     seed: integer; human noise, which is given, does not depend on it.
-    mapping: for 'asym', a dict clean class -> noisy class such as those of
-      `ASYMMETRIC_MAPPINGS`; for 'matrix', the row-stochastic matrix `[K, K]`
-      whose row i is the distribution of the labels that class i gets.
+    ids: example ids `[N]`, unique; by default the positions.
+    num_classes: K; by default the largest label plus one.
+    mapping: for 'asym', a dict clean class -> noisy class, in which classes
+      that keep their labels need not be; for 'matrix', the row-stochastic
+      matrix `[K, K]` whose row i is the distribution of the labels that class
+      i gets.
     mode: 'coin' decides on each example independently, and its label is a
       function of (label, id, seed) alone. 'exact' corrupts an exact share,
       rounded to whole examples: of the whole set for 'sym', of each class
       otherwise; it depends on which examples there are, not on their order.
-    human_labels: for 'human', the label sets, `Examples.noisy_labels`.
+    human_labels: for 'human', arrays `[N]` by name.
   """
   noise = parse_noise(noise) if isinstance(noise, str) else noise
-  labels, ids = _check_examples(labels, ids, num_classes)
+  labels = _whole('labels', labels)
+  ids = np.arange(len(labels)) if ids is None else _whole('ids', ids)
+  if labels.shape != ids.shape:
+    raise ValueError(
+        'Arguments `labels` and `ids` must have the same length. '
+        f'Received: {len(labels)} and {len(ids)}.')
+  if len(np.unique(ids)) != len(ids):
+    raise ValueError('Argument `ids` must be unique.')
+  if num_classes is None:
+    num_classes = int(labels.max(initial=0)) + 1
+  _check_range('labels', labels, num_classes)
   if mode not in ('coin', 'exact'):
     raise ValueError(
         f"Argument `mode` must be 'coin' or 'exact'. Received: mode={mode!r}.")
@@ -133,15 +127,13 @@ def corrupt(
   elif noise.kind == 'human':
     noisy = _human(noise.name, human_labels, labels.shape, num_classes)
   elif noise.kind == 'sym':
-    strata = np.zeros_like(labels)
-    coins = _coins(seed, ids, strata, mode)
+    coins = _coins(seed, ids, np.zeros_like(labels), mode)
     redrawn = random.integers(num_classes, 'redrawn label', seed, ids)
     noisy = np.where(coins < noise.rate, redrawn, labels)
   else:
     matrix = transition_matrix(noise, num_classes, mapping)
     noisy = _move(labels, matrix, _coins(seed, ids, labels, mode))
-  return noisy_labels_lib.NoisyLabels(
-      noisy.astype(np.int32), labels, ids, num_classes)
+  return noisy.astype(np.int32)
 
 
 def transition_matrix(
@@ -212,21 +204,13 @@ def _human(name, human_labels, shape, num_classes):
   return noisy
 
 
-def _check_examples(labels, ids, num_classes):
-  labels, ids = np.asarray(labels), np.asarray(ids)
-  for name, values in (('labels', labels), ('ids', ids)):
-    if values.ndim != 1 or not np.issubdtype(values.dtype, np.integer):
-      raise ValueError(
-          f'Argument `{name}` must be integers of shape [N]. '
-          f'Received: shape={values.shape}, dtype={values.dtype}.')
-  if labels.shape != ids.shape:
+def _whole(argument, values):
+  values = np.asarray(values)
+  if values.ndim != 1 or not np.issubdtype(values.dtype, np.integer):
     raise ValueError(
-        'Arguments `labels` and `ids` must have the same length. '
-        f'Received: {len(labels)} and {len(ids)}.')
-  if len(np.unique(ids)) != len(ids):
-    raise ValueError('Argument `ids` must be unique.')
-  _check_range('labels', labels, num_classes)
-  return labels.astype(np.int32), ids.astype(np.int64)
+        f'Argument `{argument}` must be integers of shape [N]. '
+        f'Received: shape={values.shape}, dtype={values.dtype}.')
+  return values.astype(np.int64)
 
 
 def _check_range(argument, labels, num_classes):

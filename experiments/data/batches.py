@@ -6,6 +6,7 @@ sees what an uninterrupted one would have seen.
 """
 
 from collections.abc import Iterator
+import functools
 import os
 from typing import NamedTuple
 import weakref
@@ -13,6 +14,7 @@ import weakref
 import numpy as np
 import tensorflow as tf
 
+from experiments.data import examples as examples_lib
 from experiments.data import preprocessing as preprocessing_lib
 from ln_tfp import random
 
@@ -30,7 +32,7 @@ class Batches:
   """The batches of a set of examples, epoch by epoch.
 
       batches = data.Batches(
-          train.images, noisy.labels, train.ids, batch_size=128, seed=0,
+          source.train, batch_size=128, seed=0,
           preprocessing=source.preprocessing, augment=True)
       for epoch in range(300):
         for inputs, labels, ids in batches.epoch(epoch):
@@ -41,9 +43,7 @@ class Batches:
 
   def __init__(
       self,
-      images: np.ndarray,
-      labels: np.ndarray,
-      ids: np.ndarray,
+      examples: examples_lib.Examples,
       *,
       batch_size: int,
       seed: int | None = None,
@@ -53,13 +53,10 @@ class Batches:
       num_workers: int = 1,
       per_class: int | None = None,
   ):
-    """Creates the batches; the arrays are kept, not copied.
+    """Creates the batches; the examples are kept, not copied.
 
     Args:
-      images: `Examples.images`: uint8 `[N, H, W, C]`, float32 `[N, F]` or
-        `[N]` paths.
-      labels: integers `[N]`, noisy ones in training.
-      ids: integers `[N]`, unique.
+      examples: whose given labels are the labels.
       batch_size: of the global batch, whatever the number of workers.
       seed: of order and augmentation; None keeps the order (evaluation).
       preprocessing: `Source.preprocessing`; by default inputs are divided by
@@ -71,9 +68,9 @@ class Batches:
       per_class: if given, an epoch has that many examples of each class, drawn
         without replacement anew for each (seed, epoch).
     """
-    self._images = images
-    self._labels = np.asarray(labels).astype(np.int32)
-    self._ids = np.asarray(ids).astype(np.int64)
+    self._inputs = examples.inputs
+    self._labels = examples.given
+    self._ids = examples.ids
     self._seed = seed
     self._preprocessing = preprocessing or preprocessing_lib.Preprocessing()
     self._augment = augment
@@ -98,12 +95,12 @@ class Batches:
   def epoch(self, epoch: int) -> Iterator[Batch]:
     """Returns the batches of an epoch, the same ones in every call."""
     parts = self._parts(self._order(epoch))
-    if self._images.ndim == 1:
+    if self._inputs.ndim == 1:
       return self._stream(epoch, parts)
     if self._augment and (self._preprocessing.pad or self._preprocessing.flip):
       return self._prefetch(epoch, parts)
     return (
-        self._batch(self._preprocessing.normalise(self._images[part]), part)
+        self._batch(self._preprocessing.normalise(self._inputs[part]), part)
         for part in parts)
 
   def _order(self, epoch):
@@ -140,7 +137,7 @@ class Batches:
 
   def _augmented(self, epoch, part):
     images = self._preprocessing.augment(
-        self._images[part], self._seed, epoch, self._ids[part])
+        self._inputs[part], self._seed, epoch, self._ids[part])
     return self._preprocessing.normalise(images)
 
   def _prefetch(self, epoch, parts):
@@ -149,7 +146,7 @@ class Batches:
     dataset = dataset.batch(max(1, len(parts[0])))
     dataset = dataset.map(lambda part: self._tf_augmented(epoch, part))
     inputs = dataset.prefetch(_PREFETCH).as_numpy_iterator()
-    nothing = np.zeros((0, *self._images.shape[1:]), np.float32)
+    nothing = np.zeros((0, *self._inputs.shape[1:]), np.float32)
     for part in parts:
       yield self._batch(next(inputs) if len(part) else nothing, part)
 
@@ -163,10 +160,10 @@ class Batches:
       where = self._preprocessing.crops(self._seed, epoch, ids)
       flips = self._preprocessing.flips(self._seed, epoch, ids)
     dataset = tf.data.Dataset.from_tensor_slices(
-        (self._images[everything], where, flips))
+        (self._inputs[everything], where, flips))
     dataset = dataset.map(
-        self._preprocessing.read, num_parallel_calls=tf.data.AUTOTUNE,
-        deterministic=True)
+        functools.partial(_read, self._preprocessing),
+        num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
     dataset = dataset.batch(max(1, len(parts[0])))
     inputs = dataset.prefetch(_PREFETCH).as_numpy_iterator()
     crop = self._preprocessing.crop
@@ -175,16 +172,12 @@ class Batches:
       try:
         batch = next(inputs) if len(part) else nothing
       except tf.errors.OpError as error:
-        raise _broken_image(self._images[part], error) from error
+        raise _broken_image(self._inputs[part], error) from error
       yield self._batch(batch, part)
 
   def _check(self):
-    counts = {len(self._images), len(self._labels), len(self._ids)}
-    if len(counts) != 1 or 0 in counts:
-      raise ValueError(
-          'Arguments `images`, `labels` and `ids` must have the same length, '
-          f'at least one. Received: {len(self._images)}, {len(self._labels)} '
-          f'and {len(self._ids)}.')
+    if not len(self._ids):
+      raise ValueError('Argument `examples` must hold at least one.')
     if self.batch_size < 1:
       raise ValueError(
           'Argument `batch_size` must be positive. '
@@ -197,7 +190,7 @@ class Batches:
       raise ValueError(
           'Argument `seed` must be given with `augment` or `per_class`. '
           'Received: seed=None.')
-    if self._images.ndim == 1 and not self._preprocessing.crop:
+    if self._inputs.ndim == 1 and not self._preprocessing.crop:
       raise ValueError(
           'Argument `preprocessing` must crop images from files, which differ '
           f'in size. Received: preprocessing={self._preprocessing}.')
@@ -228,11 +221,44 @@ def _in_tensorflow(batches):
   return augmented
 
 
+def _read(preprocessing, path, where, flip):
+  """Returns the float32 input in an image file; a TensorFlow function.
+
+  Images in files differ in size: they are resized and cropped one by one.
+
+  Args:
+    preprocessing: what happens to the pixels.
+    path: string tensor.
+    where: `[2]`, top and left of the crop as shares of the space that there
+      is, in [0, 1); one half is the centre.
+    flip: whether to mirror.
+  """
+  image, crop = _decode(path), preprocessing.crop
+  size = tf.shape(image)[:2]
+  # The other side by integer division, never below the shorter one.
+  image = tf.image.resize(
+      image, size * preprocessing.resize // tf.reduce_min(size))
+  space = tf.shape(image)[:2] - crop
+  top_left = tf.cast(tf.cast(space + 1, tf.float64) * where, tf.int32)
+  image = tf.slice(image, tf.concat([top_left, [0]], 0), [crop, crop, 3])
+  image.set_shape([crop, crop, 3])
+  if preprocessing.flip:
+    image = tf.cond(flip, lambda: tf.reverse(image, [1]), lambda: image)
+  factor, offset = preprocessing.affine()
+  return tf.cast(image, tf.float32) * factor + offset
+
+
+def _decode(path):
+  """Returns the uint8 `[H, W, 3]` image in a file."""
+  return tf.io.decode_image(
+      tf.io.read_file(path), channels=3, expand_animations=False)
+
+
 def _broken_image(paths, error):
   """Returns an error that names the first file that cannot be read."""
   for path in paths:
     try:
-      preprocessing_lib.decode(path)
+      _decode(path)
     except tf.errors.OpError as cause:
       kind = 'missing' if isinstance(cause, tf.errors.NotFoundError) else (
           'broken')

@@ -2,68 +2,73 @@
 
 Wei et al., "Learning with noisy labels revisited: a study using real-world
 human annotations", ICLR 2022. The label files lie in `cifar_n` below the data
-directory, under their published names.
+directory, under their published names. A file is a pickle, and a pickle is a
+program: it is opened only if it is, bit by bit, the published one.
 """
 
 import dataclasses
 import hashlib
+import io
 import os
 import pathlib
+import pickle
 import urllib.request
+import zipfile
 
 import numpy as np
 
 from experiments.data import examples as examples_lib
-from experiments.data import label_files
+from experiments.data import registry
 from experiments.data import tfds_sources
+from ln_tfp import files
 
 _URL = 'https://github.com/UCSC-REAL/cifar-10-100n/raw/main/data/'
+
+
+class LabelFileError(ValueError):
+  """A label file is not what it should be; the message says how."""
 
 
 @dataclasses.dataclass(frozen=True)
 class _Published:
   """What the authors publish for one data set.
 
-  The `.pt` file is indexed by the number in TFDS's id. The `.npy` file follows
-  TFDS's read order, which `order` spells out; the two differ in a key.
+  Attributes:
+    cifar: the data set of the images.
+    file: a PyTorch archive, indexed by the number in TFDS's id.
+    size: of the file in bytes.
+    sha256: of the file.
+    keys: of the label sets in the file, in the order of the registry.
   """
   cifar: str
-  pt: str
-  pt_sha256: str
-  pt_keys: dict[str, str]
-  npy: str
-  npy_keys: dict[str, str]
-  order: str
+  file: str
+  size: int
+  sha256: str
+  keys: tuple[str, ...]
 
 
-_CIFAR10N_KEYS = {
-    'random1': 'random_label1', 'random2': 'random_label2',
-    'random3': 'random_label3', 'aggregate': 'aggre_label',
-    'worst': 'worse_label'}
 _PUBLISHED = {
     'cifar10n': _Published(
-        'cifar10', 'CIFAR-10_human.pt',
+        'cifar10', 'CIFAR-10_human.pt', 2_401_007,
         '873e69c39cb9b5e97fb6bae2d60bb59b38a5cbc31d2b868f7903dcb2b9dd2310',
-        _CIFAR10N_KEYS, 'CIFAR-10_human_ordered.npy', _CIFAR10N_KEYS,
-        'image_order_c10.npy'),
+        ('random_label1', 'random_label2', 'random_label3', 'aggre_label',
+         'worse_label')),
     'cifar100n': _Published(
-        'cifar100', 'CIFAR-100_human.pt',
+        'cifar100', 'CIFAR-100_human.pt', 1_000_959,
         'bd2d80409754d420292d622e15e25248ba21e37d27429efac49c8da723f44394',
-        {'noisy': 'noisy_label'}, 'CIFAR-100_human_ordered.npy',
-        {'noisy': 'noise_label'}, 'image_order_c100.npy'),
+        ('noisy_label',)),
 }
 
 
 def load(name: str, data_dir: str | os.PathLike) -> examples_lib.Source:
-  """Returns CIFAR with human labels, from the `.pt` or else the `.npy` file."""
+  """Returns CIFAR with human labels."""
   published = _PUBLISHED[name]
-  folder = pathlib.Path(data_dir) / 'cifar_n'
-  if not any((folder / file).is_file()
-             for file in (published.pt, published.npy)):
-    raise examples_lib.missing(name, data_dir, folder / published.pt)
+  path = _path(published, data_dir)
+  if not path.is_file():
+    raise registry.missing(name, data_dir, path)
   source = tfds_sources.load(published.cifar, data_dir)
-  noisy_labels = read_labels(name, folder, source.train, source.num_classes)
-  train = dataclasses.replace(source.train, noisy_labels=noisy_labels)
+  train = dataclasses.replace(
+      source.train, label_sets=read_labels(name, path, source.train))
   return dataclasses.replace(source, name=name, train=train)
 
 
@@ -71,53 +76,65 @@ def prepare(name: str, data_dir: str | os.PathLike) -> None:
   """Downloads CIFAR and the label file."""
   published = _PUBLISHED[name]
   tfds_sources.prepare(published.cifar, data_dir)
-  target = pathlib.Path(data_dir) / 'cifar_n' / published.pt
+  target = _path(published, data_dir)
   if target.exists():
     return
-  with urllib.request.urlopen(_URL + published.pt, timeout=60) as response:
-    content = response.read()
-  digest = hashlib.sha256(content).hexdigest()
-  if digest != published.pt_sha256:
-    raise ValueError(
-        f'{_URL}{published.pt} is not the published file: its SHA-256 is '
-        f'{digest}.')
-  target.parent.mkdir(parents=True, exist_ok=True)
-  # An interrupted write must not look like the file.
-  partial = target.with_suffix('.partial')
-  partial.write_bytes(content)
-  partial.replace(target)
+  url = _URL + published.file
+  with urllib.request.urlopen(url, timeout=60) as response:
+    content = _check(url, response.read(published.size + 1), published)
+  files.write_atomically(target, content)
 
 
 def read_labels(
-    name: str, folder: pathlib.Path, train: examples_lib.Examples,
-    num_classes: int) -> dict[str, np.ndarray]:
+    name: str, path: pathlib.Path,
+    train: examples_lib.Examples) -> dict[str, np.ndarray]:
   """Returns the human labels of the training examples, in their order.
 
   The clean labels of the file must be those of the data set, all of them.
   """
   published = _PUBLISHED[name]
-  if (folder / published.pt).is_file():
-    path, keys = folder / published.pt, published.pt_keys
-    positions = train.ids
-  else:
-    path, keys = folder / published.npy, published.npy_keys
-    positions = _read_positions(folder / published.order, train.ids)
-  labels = label_files.read(
-      path, ['clean_label', *keys.values()], len(train), num_classes)
-  wrong = np.count_nonzero(labels['clean_label'][positions] != train.labels)
+  with path.open('rb') as file:
+    content = _check(path, file.read(published.size + 1), published)
+  with zipfile.ZipFile(io.BytesIO(content)) as archive:
+    [member] = [
+        member for member in archive.namelist()
+        if pathlib.PurePosixPath(member).name == 'data.pkl']
+    labels = _Unpickler(io.BytesIO(archive.read(member))).load()
+  clean = np.asarray(labels['clean_label'])[train.ids]
+  wrong = np.count_nonzero(clean != train.true)
   if wrong:
-    raise label_files.LabelFileError(
+    raise LabelFileError(
         f'{path} does not fit {published.cifar}: {wrong} of {len(train)} clean '
         'labels disagree with the data set.')
-  return {name: labels[key][positions] for name, key in keys.items()}
+  names = registry.traits(name).label_sets
+  return {
+      name: np.asarray(labels[key])[train.ids].astype(np.int32)
+      for name, key in zip(names, published.keys, strict=True)}
 
 
-def _read_positions(path, ids):
-  """Returns where in TFDS's read order each example stands."""
-  if not path.is_file():
-    return np.arange(len(ids))  # The examples are in that order themselves.
-  order = np.load(path, allow_pickle=False)
-  if not np.array_equal(np.sort(order, axis=None), np.arange(len(ids))):
-    raise label_files.LabelFileError(
-        f'{path} is refused: it is no permutation of {len(ids)} images.')
-  return np.argsort(order)[ids]
+def _path(published, data_dir):
+  return pathlib.Path(data_dir) / 'cifar_n' / published.file
+
+
+def _check(where, content, published):
+  """Returns the content of a file if it is the published one."""
+  digest = hashlib.sha256(content).hexdigest()
+  if digest != published.sha256:
+    raise LabelFileError(
+        f'{where} is not the published file of {published.size} bytes with '
+        f'SHA-256 {published.sha256}: it has {digest}.')
+  return content
+
+
+class _Unpickler(pickle.Unpickler):
+  """Builds NumPy's arrays, which is all that the published files ask for."""
+
+  def find_class(self, module, name):
+    if (module, name) in (
+        ('numpy', 'ndarray'), ('numpy', 'dtype'), ('_codecs', 'encode'),
+        ('numpy.core.multiarray', '_reconstruct')):
+      # What NumPy 2 calls it, and 1.26 understands.
+      module = module.replace('numpy.core', 'numpy._core')
+      return super().find_class(module, name)
+    raise LabelFileError(
+        f'The pickle wants {module}.{name}, which labels do not need.')

@@ -11,7 +11,7 @@ import pathlib
 import numpy as np
 
 from experiments.data import examples as examples_lib
-from experiments.data import preprocessing as preprocessing_lib
+from experiments.data import registry
 
 _CATEGORIES = 'category_names_eng.txt'
 # Split: its list of images, and the labels of these.
@@ -20,13 +20,10 @@ _LISTS = {
     'validation': ('clean_val_key_list.txt', 'clean_label_kv.txt'),
     'test': ('clean_test_key_list.txt', 'clean_label_kv.txt'),
 }
-_PREPROCESSING = preprocessing_lib.Preprocessing(
-    mean=(0.6959, 0.6537, 0.6371), std=(0.3113, 0.3192, 0.3214), flip=True,
-    resize=256, crop=224)
 
 
 def load(name: str, data_dir: str | os.PathLike) -> examples_lib.Source:
-  """Returns the data set; `images` are paths, ids are lines of the lists."""
+  """Returns the data set; `inputs` are paths, ids are lines of the lists."""
   root = pathlib.Path(data_dir) / name
   for file in {_CATEGORIES, *sum(_LISTS.values(), ())}:
     if not (root / file).is_file():
@@ -35,8 +32,7 @@ def load(name: str, data_dir: str | os.PathLike) -> examples_lib.Source:
   splits = {
       split: _read(root, *files, len(class_names))
       for split, files in _LISTS.items()}
-  return examples_lib.Source(
-      name, class_names, preprocessing=_PREPROCESSING, **splits)
+  return examples_lib.registered(name, class_names=class_names, **splits)
 
 
 def prepare(name: str, data_dir: str | os.PathLike) -> None:
@@ -55,9 +51,8 @@ def _read(root, key_list, label_list, num_classes):
   _check_images(root, keys)
   # Bytes: a million paths as NumPy's strings would take four times as much.
   paths = np.array([os.fsencode(root / key) for key in keys], bytes)
-  return examples_lib.Examples(
-      paths, np.array([labels[key] for key in keys], np.int32),
-      np.arange(len(keys), dtype=np.int64))
+  given = np.array([labels[key] for key in keys], np.int32)
+  return examples_lib.Examples(paths, given, given, np.arange(len(keys)))
 
 
 def _labels(path, num_classes):
@@ -88,7 +83,7 @@ def _check_images(root, keys):
     if file not in listed[folder]:
       missing.append(key)
   if missing:
-    raise examples_lib.MissingDataError(
+    raise registry.MissingDataError(
         f'{len(missing)} images of clothing1m are missing, the first of which '
         f'is {root / missing[0]}.')
 
@@ -98,6 +93,6 @@ def _lines(path):
 
 
 def _missing(path):
-  return examples_lib.MissingDataError(
+  return registry.MissingDataError(
       f'clothing1m needs {path}: its authors give the data set on request '
       '(https://github.com/Cysu/noisy_label), it cannot be downloaded.')

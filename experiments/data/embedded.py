@@ -5,13 +5,11 @@ import dataclasses
 import numpy as np
 from sklearn import datasets
 
-from experiments.data import class_names
 from experiments.data import examples as examples_lib
-from experiments.data import preprocessing as preprocessing_lib
+from experiments.data import registry
 from ln_tfp import random
 
 _NUM_DIGITS_TRAIN = 1_300
-_DIGITS_PREPROCESSING = preprocessing_lib.Preprocessing(scale=1. / 16.)
 # Chosen such that the rates of wrong labels are those of CIFAR-10N within two
 # points: 17.2 / 19.2 / 18.8 %, 9.5 % and 40.1 %.
 _ANNOTATOR_SEED = 675
@@ -47,14 +45,11 @@ def digits() -> examples_lib.Source:
   bunch = datasets.load_digits()
   images = bunch.images.astype(np.uint8)[..., np.newaxis]
   everything = examples_lib.Examples(
-      images, bunch.target.astype(np.int32),
-      np.arange(len(images), dtype=np.int64))
+      images, bunch.target, bunch.target, np.arange(len(images)))
   shuffled = random.order('digits', everything.ids)
-  return examples_lib.Source(
-      'digits', class_names.MNIST,
-      train=everything.subset(shuffled[:_NUM_DIGITS_TRAIN]),
-      test=everything.subset(shuffled[_NUM_DIGITS_TRAIN:]),
-      preprocessing=_DIGITS_PREPROCESSING)
+  return examples_lib.registered(
+      'digits', train=everything.subset(shuffled[:_NUM_DIGITS_TRAIN]),
+      test=everything.subset(shuffled[_NUM_DIGITS_TRAIN:]))
 
 
 def digits_n() -> examples_lib.Source:
@@ -68,24 +63,24 @@ def digits_n() -> examples_lib.Source:
   """
   source = digits()
   annotators = _annotate(source.train)
-  noisy_labels = {
-      f'random{i + 1}': labels for i, labels in enumerate(annotators)}
-  noisy_labels['aggregate'] = _aggregate(annotators, source.train.ids)
-  noisy_labels['worst'] = _worst(annotators, source.train)
-  train = dataclasses.replace(source.train, noisy_labels=noisy_labels)
+  labels = [*annotators, _aggregate(annotators, source.train.ids),
+            _worst(annotators, source.train)]
+  names = registry.traits('digits_n').label_sets
+  train = dataclasses.replace(
+      source.train, label_sets=dict(zip(names, labels, strict=True)))
   return dataclasses.replace(source, name='digits_n', train=train)
 
 
 def _annotate(train):
   """Returns the labels that the three annotators give, `[3, N]`."""
-  pixels = train.images.reshape(len(train), -1).astype(np.int64)
+  pixels = train.inputs.reshape(len(train), -1).astype(np.int64)
   norms = np.sum(pixels**2, axis=1)
   annotators = []
   for annotator in range(3):
     seen = random.order('annotator', _ANNOTATOR_SEED, annotator, train.ids)
     seen = seen[:_ANNOTATOR_EXAMPLES]
     distances = norms[seen] - 2 * pixels @ pixels[seen].T
-    annotators.append(train.labels[seen][np.argmin(distances, axis=1)])
+    annotators.append(train.true[seen][np.argmin(distances, axis=1)])
   return np.stack(annotators)
 
 
@@ -99,7 +94,7 @@ def _aggregate(annotators, ids):
 
 
 def _worst(annotators, train):
-  wrong = annotators != train.labels
+  wrong = annotators != train.true
   priority = random.uniform(
       'worst', _ANNOTATOR_SEED, train.ids, np.arange(3)[:, np.newaxis])
   chosen = np.argmax(np.where(wrong, priority, -1.), axis=0)
@@ -110,9 +105,8 @@ def _toy(name, make, **arguments):
   def draw(num, seed, first_id):
     points, labels = make(num, noise=0.2, random_state=seed, **arguments)
     return examples_lib.Examples(
-        points.astype(np.float32), labels.astype(np.int32),
-        np.arange(first_id, first_id + num, dtype=np.int64))
+        points.astype(np.float32), labels, labels,
+        np.arange(first_id, first_id + num))
 
-  return examples_lib.Source(
-      name, ('0', '1'), train=draw(200, 0, 0), test=draw(1_000, 1, 200),
-      preprocessing=preprocessing_lib.Preprocessing(scale=1.))
+  return examples_lib.registered(
+      name, train=draw(200, 0, 0), test=draw(1_000, 1, 200))

@@ -1,16 +1,12 @@
 """What happens to pixels between the data set and the network.
 
-In-memory images are padded, cropped and flipped as uint8, a whole batch at a
-time in NumPy, and become float32 at the very end. Images in files differ in
-size, so that they are decoded, resized and cropped one by one in TensorFlow.
+Images are padded, cropped and flipped as uint8, a whole batch at a time in
+NumPy, and become float32 at the very end.
 """
 
 import dataclasses
 
 import numpy as np
-import tensorflow as tf
-
-from ln_tfp import random
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +56,7 @@ class Preprocessing:
     """Returns float32 inputs of the shape of `pixels`."""
     if not self.mean:
       return np.multiply(pixels, np.float32(self.scale), dtype=np.float32)
-    factor, offset = self._affine()
+    factor, offset = self.affine()
     # Whole rows instead of pixels of three numbers: NumPy's inner loop is then
     # long enough to be eight times as fast.
     *outer, width, channels = pixels.shape
@@ -95,41 +91,15 @@ class Preprocessing:
 
   def flips(self, seed: int, epoch: int, ids) -> np.ndarray:
     """Returns which images augmentation mirrors, a mask `[B]`."""
-    return random.uniform('flip', seed, epoch, ids) < 0.5
+    return _uniform('flip', seed, epoch, ids) < 0.5
 
   def crops(self, seed: int, epoch: int, ids) -> np.ndarray:
     """Returns top and left of random crops as shares of the space, `[B, 2]`."""
     axes = np.arange(2)
-    return random.uniform('crop', seed, epoch, ids[:, np.newaxis], axes)
+    return _uniform('crop', seed, epoch, ids[:, np.newaxis], axes)
 
-  def read(self, path, where, flip) -> tf.Tensor:
-    """Returns the float32 input in an image file; a TensorFlow function.
-
-    Args:
-      path: string tensor.
-      where: `[2]`, top and left of the crop as shares of the space that there
-        is, in [0, 1); one half is the centre.
-      flip: whether to mirror.
-    """
-    image = self._resize_and_crop(decode(path), where)
-    if self.flip:
-      image = tf.cond(flip, lambda: tf.reverse(image, [1]), lambda: image)
-    factor, offset = self._affine()
-    return tf.cast(image, tf.float32) * factor + offset
-
-  def _resize_and_crop(self, image, where):
-    size = tf.shape(image)[:2]
-    shorter = tf.reduce_min(size)
-    # The other side by integer division, never below the shorter one.
-    image = tf.image.resize(image, size * self.resize // shorter)
-    space = tf.shape(image)[:2] - self.crop
-    top_left = tf.cast(tf.cast(space + 1, tf.float64) * where, tf.int32)
-    image = tf.slice(
-        image, tf.concat([top_left, [0]], 0), [self.crop, self.crop, 3])
-    image.set_shape([self.crop, self.crop, 3])
-    return image
-
-  def _affine(self):
+  def affine(self) -> tuple[np.ndarray, np.ndarray]:
+    """Factor and offset of each channel."""
     if not self.mean:
       return np.float32(self.scale), np.float32(0.)
     mean, std = np.float64(self.mean), np.float64(self.std)
@@ -137,7 +107,7 @@ class Preprocessing:
         np.float32)
 
 
-def decode(path) -> tf.Tensor:
-  """Returns the uint8 `[H, W, 3]` image in a file."""
-  return tf.io.decode_image(
-      tf.io.read_file(path), channels=3, expand_animations=False)
+def _uniform(*counters):
+  # Not at the top: it brings TensorFlow, which the registry does without.
+  from ln_tfp import random  # pylint: disable=import-outside-toplevel
+  return random.uniform(*counters)

@@ -6,22 +6,9 @@ import re
 
 import numpy as np
 
-from experiments.data import class_names
 from experiments.data import examples as examples_lib
-from experiments.data import preprocessing as preprocessing_lib
+from experiments.data import registry
 
-# The authors' code normalises both data sets with the figures of
-# CIFAR-10, and pads two pixels.
-_CIFAR_PREPROCESSING = preprocessing_lib.Preprocessing(
-    mean=(0.4914, 0.4822, 0.4465), std=(0.2470, 0.2435, 0.2616), pad=2,
-    flip=True)
-_MNIST_PREPROCESSING = preprocessing_lib.Preprocessing()
-_DATA_SETS = {
-    'mnist': (class_names.MNIST, _MNIST_PREPROCESSING),
-    'fashion_mnist': (class_names.FASHION_MNIST, _MNIST_PREPROCESSING),
-    'cifar10': (class_names.CIFAR10, _CIFAR_PREPROCESSING),
-    'cifar100': (class_names.CIFAR100, _CIFAR_PREPROCESSING),
-}
 _READ_BATCH = 1_000
 
 
@@ -30,10 +17,8 @@ def load(name: str, data_dir: str | os.PathLike) -> examples_lib.Source:
   directory = _prepared_directory(name, pathlib.Path(data_dir))
   # From the directory alone: by name TFDS would ask its servers, too.
   builder = _tfds().builder_from_directory(directory)
-  names, preprocessing = _DATA_SETS[name]
-  return examples_lib.Source(
-      name, names, train=_read(builder, 'train'), test=_read(builder, 'test'),
-      preprocessing=preprocessing)
+  return examples_lib.registered(
+      name, train=_read(builder, 'train'), test=_read(builder, 'test'))
 
 
 def prepare(name: str, data_dir: str | os.PathLike) -> None:
@@ -53,7 +38,7 @@ def _prepared_directory(name, data_dir):
       path.parent for path in (data_dir / name).glob('*/dataset_info.json')
       if re.fullmatch(r'\d+\.\d+\.\d+', path.parent.name)]
   if not versions:
-    raise examples_lib.missing(name, data_dir, data_dir / name)
+    raise registry.missing(name, data_dir, data_dir / name)
   return max(
       versions, key=lambda path: [int(part) for part in path.name.split('.')])
 
@@ -81,4 +66,4 @@ def _read(builder, split):
     raise ValueError(
         f'{builder.data_path} is damaged: {split} has {start} of '
         f'{info.num_examples} examples.')
-  return examples_lib.Examples(images, labels, ids)
+  return examples_lib.Examples(images, labels, labels, ids)

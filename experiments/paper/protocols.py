@@ -8,6 +8,8 @@ set single options on top of its protocol.
 from collections.abc import Mapping
 import dataclasses
 
+from experiments import data
+
 NAMES = ('paper', 'authors')
 
 
@@ -61,20 +63,8 @@ class Options:
           f'Option `pad` must not be negative. Received: pad={self.pad}.')
 
 
+# Of the authors' code on every data set; for the rest see `data.Traits`.
 _EVALUATION = dict(drop_remainder=True, dummy_class=True)
-_MNIST = dict(_EVALUATION, noise_mode='exact', split='authors')
-_CIFAR = dict(_EVALUATION, split='authors')
-
-AUTHORS: Mapping[str, Mapping[str, object]] = {
-    'mnist': _MNIST,
-    'fashion_mnist': _MNIST,
-    'cifar10': dict(_CIFAR, truck=True),
-    'cifar100': _CIFAR,
-    'cifar10n': _CIFAR,
-    'cifar100n': _CIFAR,
-    'clothing1m': dict(
-        _EVALUATION, label_smoothing=.1, weight_decay=5e-4, drop_epoch=5),
-}
 
 
 def options(
@@ -99,9 +89,10 @@ def options(
     if name not in known:
       raise ValueError(
           f'Argument `options` knows only {known}. Received: {name!r}.')
-  base = {} if protocol == 'paper' else AUTHORS.get(dataset, _EVALUATION)
+  traits = data.traits(dataset)
+  base = {} if protocol == 'paper' else {**_EVALUATION, **traits.authors}
   chosen = Options(**{**base, **changes})
-  if chosen.truck and dataset not in ('cifar10', 'cifar10n'):
+  if chosen.truck and not traits.mapping_of_code:
     raise ValueError(
         f'Option `truck` is one of CIFAR-10. Received: dataset={dataset!r}.')
   return chosen

@@ -16,8 +16,6 @@ __getattr__, __dir__ = experiments.lazy(__name__, {
     'Options': 'experiments.paper.protocols:Options',
     'Result': 'experiments.training.results:Result',
     'Run': 'experiments.training.runs:Run',
-    'Split': 'experiments.training.splits:Split',
-    'Splits': 'experiments.training.splits:Splits',
     'build_model': 'experiments.training.networks:build_model',
     'create_strategy': 'experiments.training.strategies:create',
     'load_model': 'experiments.training.runner:load_model',

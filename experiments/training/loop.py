@@ -12,7 +12,6 @@ from experiments import methods
 from experiments.training import evaluation
 from experiments.training import networks
 from experiments.training import runs
-from experiments.training import splits as splits_lib
 from experiments.training import steps
 from experiments.training import strategies
 
@@ -38,7 +37,7 @@ class Loop:
   """
 
   def __init__(
-      self, run: runs.Run, method: methods.Method, splits: splits_lib.Splits,
+      self, run: runs.Run, method: methods.Method, splits: data.Source,
       strategy: tf.distribute.Strategy):
     self._run = run
     self._options = run.resolve_options()
@@ -138,17 +137,15 @@ class Loop:
     probabilities = np.concatenate([
         self.predict(self._splits.train),
         self.predict(self._splits.validation)])
-    # With a hundred classes three percent of the images are whole classes.
-    argmax = self._run.dataset.startswith('cifar100')
     return methods.estimate_transition(
-        probabilities, percentile=None if argmax else 97)
+        probabilities, data.traits(self._run.dataset).anchor_percentile)
 
-  def predict(self, split: splits_lib.Split) -> np.ndarray:
+  def predict(self, split: data.Examples) -> np.ndarray:
     """Probabilities of a split, without augmentation."""
     if not len(split):
       return np.zeros([0, self._splits.num_classes], np.float32)
     probabilities = self._predict(data.Batches(
-        split.images, split.given, split.ids, batch_size=_EVALUATION_BATCH,
+        split, batch_size=_EVALUATION_BATCH,
         preprocessing=self._splits.preprocessing))
     if not np.all(np.isfinite(probabilities)):
       raise DivergedError('probabilities')
@@ -185,8 +182,8 @@ class Loop:
     preprocessing = self._splits.preprocessing
     worker, num_workers = strategies.worker(self._strategy)
     return data.Batches(
-        train.images, train.given, train.ids, seed=run.seed,
-        batch_size=run.batch_size or len(train), preprocessing=preprocessing,
+        train, seed=run.seed, batch_size=run.batch_size or len(train),
+        preprocessing=preprocessing,
         augment=bool(
             preprocessing.pad or preprocessing.flip or preprocessing.crop),
         worker=worker, num_workers=num_workers, per_class=run.per_class)

@@ -191,7 +191,7 @@ class Training:
         divergence=self._divergence,
         metrics=metrics,
         history=records.history,
-        noise=splits.noise,
+        noise=_realised_noise(splits),
         examples={
             'train': len(splits.train), 'validation': len(splits.validation),
             'test': len(splits.test)},
@@ -218,6 +218,17 @@ class Training:
         'epochs': self._records.epoch_seconds})
     return json.loads(
         strategies.share_from_chief(self._strategy, seconds.encode()))
+
+
+def _realised_noise(splits: data.Source) -> dict[str, Any]:
+  """Of training and validation labels together."""
+  parts = splits.train, splits.validation
+  given, true = (
+      np.concatenate([getattr(part, name) for part in parts])
+      for name in ('given', 'true'))
+  both = data.Examples(given, given, true, np.arange(len(given)))
+  matrix = both.transition_matrix(splits.num_classes)
+  return {'rate': both.rate, 'transition_matrix': matrix.tolist()}
 
 
 def _model_arrays(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

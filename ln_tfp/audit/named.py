@@ -32,8 +32,8 @@ def load(
   ids = np.arange(len(labels))
   try:
     noisy = noise_lib.corrupt(
-        labels, ids, noise, num_classes=len(names), seed=seed,
-        mapping={k: (k + 1) % len(names) for k in range(len(names))}).labels
+        labels, noise, seed, num_classes=len(names),
+        mapping={k: (k + 1) % len(names) for k in range(len(names))})
   except ValueError as error:
     raise files.InputError(error) from error
   return files.Dataset(images, noisy, ids, names, labels.astype(np.int32))

@@ -32,7 +32,7 @@ def _oracle(result, directory):
   splits = training.load_splits(run)
   model = training.load_model(result, directory)
   packed = np.asarray(model(splits.preprocessing.normalise(
-      splits.train.images))).astype(np.float64)
+      splits.train.inputs))).astype(np.float64)
   tau, t, num = .5, .01, 10
   height = np.log(((1 - t) * (num + 1) + t) / t)
   target = tau * height * np.eye(num)[splits.train.given]
@@ -109,9 +109,9 @@ def test_the_surface_is_the_probability_of_the_triangles(tmp_path):
   result = training.train(run, output_dir=tmp_path, keep_weights=True)
   source = data.load('two_moons')
   surface = toy_datasets.surface(result, source, output_dir=tmp_path)
-  upper, lower = source.test.labels == 0, source.test.labels == 1
-  column = np.searchsorted(surface['x'], source.test.images[:, 0]).clip(0, 149)
-  row = np.searchsorted(surface['y'], source.test.images[:, 1]).clip(0, 149)
+  upper, lower = source.test.true == 0, source.test.true == 1
+  column = np.searchsorted(surface['x'], source.test.inputs[:, 0]).clip(0, 149)
+  row = np.searchsorted(surface['y'], source.test.inputs[:, 1]).clip(0, 149)
   at_points = surface['probability'][row, column].astype(float)
   assert at_points[lower].mean() > .75
   assert at_points[upper].mean() < .25

@@ -16,10 +16,16 @@ def _images(num, size=6):
       0, 256, (num, size, size, 3), np.uint8)
 
 
+def _examples(inputs, labels=None, ids=None):
+  labels = np.zeros(len(inputs), int) if labels is None else labels
+  ids = np.arange(len(inputs)) if ids is None else ids
+  return data.Examples(inputs, labels, labels, ids)
+
+
 def _batches(num=50, *, batch_size=8, seed=0, **arguments):
+  examples = _examples(_images(num), np.arange(num) % 5, np.arange(num) * 3)
   return data.Batches(
-      _images(num), np.arange(num) % 5, np.arange(num) * 3,
-      batch_size=batch_size, seed=seed, **arguments)
+      examples, batch_size=batch_size, seed=seed, **arguments)
 
 
 def _ids(batches, epoch=0):
@@ -120,8 +126,7 @@ def test_augmentation_leaves_the_data_set_alone():
 def test_inputs_are_scaled_and_normalised():
   images = _images(8)
   (batch,) = data.Batches(
-      images, np.zeros(8, int), np.arange(8), batch_size=8,
-      preprocessing=_CIFAR).epoch(0)
+      _examples(images), batch_size=8, preprocessing=_CIFAR).epoch(0)
   expected = (images / 255. - np.array(_CIFAR.mean)) / np.array(_CIFAR.std)
   assert batch.inputs.dtype == np.float32
   np.testing.assert_allclose(batch.inputs, expected, atol=1e-6)
@@ -150,7 +155,7 @@ def test_workers_share_each_global_batch(num_workers, augment):
 def test_class_balanced_epochs_are_redrawn():
   labels = np.repeat([0, 2, 3], [10, 20, 40])
   batches = data.Batches(
-      _images(70), labels, np.arange(70), batch_size=8, seed=0, per_class=9)
+      _examples(_images(70), labels), batch_size=8, seed=0, per_class=9)
   subsets = []
   for epoch in range(3):
     drawn = np.concatenate([b.labels for b in batches.epoch(epoch)])
@@ -167,7 +172,7 @@ def test_the_order_of_an_epoch_does_not_depend_on_positions():
   ids = np.random.default_rng(1).permutation(50)
   one, other = (
       data.Batches(
-          _images(50), np.zeros(50, int), order, batch_size=50, seed=4)
+          _examples(_images(50), ids=order), batch_size=50, seed=4)
       for order in (np.arange(50), ids))
   np.testing.assert_array_equal(_ids(one), _ids(other))
 
@@ -175,8 +180,7 @@ def test_the_order_of_an_epoch_does_not_depend_on_positions():
 def test_a_batch_of_digits_costs_less_than_100_microseconds():
   source = data.load('digits')
   batches = data.Batches(
-      source.train.images, source.train.labels, source.train.ids,
-      batch_size=64, seed=0, preprocessing=source.preprocessing)
+      source.train, batch_size=64, seed=0, preprocessing=source.preprocessing)
   times = []
   for epoch in range(50):
     start = time.perf_counter()
@@ -190,9 +194,9 @@ def test_a_batch_of_digits_costs_less_than_100_microseconds():
 def test_images_are_kept_once_and_let_go():
   images = _images(50)
   batches = data.Batches(
-      images, np.zeros(50, int), np.arange(50), batch_size=8, seed=0,
-      preprocessing=_CIFAR, augment=True)
-  assert batches._images is images
+      _examples(images), batch_size=8, seed=0, preprocessing=_CIFAR,
+      augment=True)
+  assert batches._inputs is images
   list(batches.epoch(0))
   reference = weakref.ref(images)
   del images, batches

@@ -36,9 +36,8 @@ def _root(tmp_path):
 
 
 def _batches(source, split, **arguments):
-  examples = getattr(source, split)
   return data.Batches(
-      examples.images, examples.labels, examples.ids, batch_size=5,
+      getattr(source, split), batch_size=5,
       preprocessing=source.preprocessing, **arguments)
 
 
@@ -53,8 +52,8 @@ def test_splits_and_labels_are_those_of_the_lists(root):
   assert source.class_names == _CLASSES
   assert [len(split) for split in (
       source.train, source.validation, source.test)] == [12, 3, 4]
-  np.testing.assert_array_equal(source.train.labels, np.arange(12) % 3)
-  assert source.test.images[3].decode() == str(
+  np.testing.assert_array_equal(source.train.given, np.arange(12) % 3)
+  assert source.test.inputs[3].decode() == str(
       root / 'images/1/clean_test,3.jpg')
 
 
@@ -65,7 +64,7 @@ def test_evaluation_takes_the_centre_in_order(root):
   np.testing.assert_array_equal(batch.labels, [0, 1, 2, 0])
   # 256 x 256 needs no resizing: the oracle is plain slicing.
   pixels = np.asarray(tf.io.decode_image(
-      tf.io.read_file(source.test.images[1])))
+      tf.io.read_file(source.test.inputs[1])))
   np.testing.assert_allclose(
       batch.inputs[1], _normalise(source, pixels[16:240, 16:240]), atol=1e-4)
 
@@ -73,7 +72,7 @@ def test_evaluation_takes_the_centre_in_order(root):
 def test_the_shorter_side_becomes_256(root):
   source = data.load('clothing1m', root.parent)
   (batch,) = _batches(source, 'test').epoch(0)
-  pixels = tf.io.decode_image(tf.io.read_file(source.test.images[2]))
+  pixels = tf.io.decode_image(tf.io.read_file(source.test.inputs[2]))
   resized = np.asarray(tf.image.resize(pixels, (256, 384)))
   np.testing.assert_allclose(
       batch.inputs[2], _normalise(source, resized[16:240, 80:304]), atol=1e-4)
@@ -96,7 +95,7 @@ def test_training_crops_and_flips_at_random_and_repeatably(root):
 def test_training_crops_are_windows_of_the_image(root):
   source = data.load('clothing1m', root.parent)
   pixels = np.asarray(tf.io.decode_image(
-      tf.io.read_file(source.train.images[1])))
+      tf.io.read_file(source.train.inputs[1])))
   flips = set()
   for epoch in range(8):
     for batch in _batches(source, 'train', seed=0, augment=True).epoch(epoch):
@@ -176,5 +175,4 @@ def test_a_malformed_label_is_named_with_its_line(root, line):
 def test_files_must_be_cropped(root):
   source = data.load('clothing1m', root.parent)
   with pytest.raises(ValueError, match='`preprocessing` must crop'):
-    data.Batches(
-        source.test.images, source.test.labels, source.test.ids, batch_size=4)
+    data.Batches(source.test, batch_size=4)

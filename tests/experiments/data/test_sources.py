@@ -8,6 +8,7 @@ import tensorflow_datasets as tfds
 from experiments import data
 from experiments.data import cifar_n
 from experiments.data import embedded
+from tests.experiments.data import test_cifar_n
 
 _EMBEDDED = ('two_moons', 'circles', 'digits', 'digits_n')
 _DATA_DIR = os.environ.get('LN_TFP_DATA_DIR')
@@ -21,19 +22,19 @@ def test_embedded_data_sets_keep_the_interface(name):
   source = data.load(name)
   assert source.name == name
   for split in (source.train, source.test):
-    assert split.labels.dtype == np.int32
+    assert split.true.dtype == np.int32
     assert split.ids.dtype == np.int64
-    assert len(split.images) == len(split.labels) == len(split.ids)
+    assert len(split.inputs) == len(split.true) == len(split.ids)
     np.testing.assert_array_equal(
-        np.unique(split.labels), np.arange(source.num_classes))
+        np.unique(split.true), np.arange(source.num_classes))
   assert not set(source.train.ids) & set(source.test.ids)
 
 
 @pytest.mark.parametrize('name', _EMBEDDED)
 def test_embedded_data_sets_are_the_same_every_time(name):
   first, second = data.load(name), data.load(name)
-  np.testing.assert_array_equal(first.train.images, second.train.images)
-  np.testing.assert_array_equal(first.train.labels, second.train.labels)
+  np.testing.assert_array_equal(first.train.inputs, second.train.inputs)
+  np.testing.assert_array_equal(first.train.true, second.train.true)
 
 
 def test_digits_are_all_of_scikit_learns():
@@ -44,9 +45,9 @@ def test_digits_are_all_of_scikit_learns():
   bunch = embedded.datasets.load_digits()
   for split in (source.train, source.test):
     np.testing.assert_array_equal(
-        split.images[..., 0], bunch.images[split.ids])
-    np.testing.assert_array_equal(split.labels, bunch.target[split.ids])
-  assert source.train.images.max() * source.preprocessing.scale == 1.
+        split.inputs[..., 0], bunch.images[split.ids])
+    np.testing.assert_array_equal(split.true, bunch.target[split.ids])
+  assert source.train.inputs.max() * source.preprocessing.scale == 1.
 
 
 @pytest.mark.parametrize('name, expected', [
@@ -54,15 +55,15 @@ def test_digits_are_all_of_scikit_learns():
     ('aggregate', 9.01), ('worst', 40.21)])
 def test_digits_n_is_about_as_noisy_as_cifar10n(name, expected):
   train = data.load('digits_n').train
-  rate = 100 * np.mean(train.noisy_labels[name] != train.labels)
+  rate = 100 * np.mean(train.label_sets[name] != train.true)
   assert abs(rate - expected) < 3
 
 
 def test_digits_n_labels_come_from_its_annotators():
   train = data.load('digits_n').train
-  noisy = train.noisy_labels
+  noisy = train.label_sets
   annotators = np.stack([noisy[f'random{i}'] for i in (1, 2, 3)])
-  for i, clean in enumerate(train.labels):
+  for i, clean in enumerate(train.true):
     given = annotators[:, i].tolist()
     majority = [label for label in given if given.count(label) > 1] or given
     assert noisy['aggregate'][i] in majority
@@ -72,17 +73,17 @@ def test_digits_n_labels_come_from_its_annotators():
 
 def test_digits_n_noise_depends_on_the_image():
   train = data.load('digits_n').train
-  wrong = train.noisy_labels['random1'] != train.labels
-  rates = [np.mean(wrong[train.labels == digit]) for digit in range(10)]
+  wrong = train.label_sets['random1'] != train.true
+  rates = [np.mean(wrong[train.true == digit]) for digit in range(10)]
   # Under symmetric noise the rates would differ by about 3 points.
   assert np.std(rates) > 0.06
 
 
 def test_digits_n_has_the_digits_with_a_clean_test_split():
   digits, digits_n = data.load('digits'), data.load('digits_n')
-  np.testing.assert_array_equal(digits.train.labels, digits_n.train.labels)
-  np.testing.assert_array_equal(digits.test.labels, digits_n.test.labels)
-  assert not digits_n.test.noisy_labels
+  np.testing.assert_array_equal(digits.train.true, digits_n.train.true)
+  np.testing.assert_array_equal(digits.test.true, digits_n.test.true)
+  assert not digits_n.test.label_sets
 
 
 @pytest.mark.parametrize(
@@ -107,22 +108,25 @@ def test_an_unknown_data_set_is_refused():
 
 
 def test_examples_of_different_lengths_are_refused():
-  with pytest.raises(ValueError, match='`labels`'):
-    data.Examples(np.zeros((3, 2)), np.zeros(2, int), np.arange(3))
+  with pytest.raises(ValueError, match='`true`'):
+    data.Examples(
+        np.zeros((3, 2)), np.zeros(3, int), np.zeros(2, int), np.arange(3))
 
 
 def test_equal_ids_are_refused():
   with pytest.raises(ValueError, match='`ids` must be unique'):
-    data.Examples(np.zeros((2, 2)), np.zeros(2, int), np.array([4, 4]))
+    data.Examples(
+        np.zeros((2, 2)), np.zeros(2, int), np.zeros(2, int),
+        np.array([4, 4]))
 
 
 def test_a_subset_keeps_everything_together():
   train = data.load('digits_n').train
-  mask = data.validation_split(train.ids)
+  mask = np.arange(len(train)) % 3 == 0
   subset = train.subset(mask)
-  np.testing.assert_array_equal(subset.images, train.images[mask])
+  np.testing.assert_array_equal(subset.inputs, train.inputs[mask])
   np.testing.assert_array_equal(
-      subset.noisy_labels['worst'], train.noisy_labels['worst'][mask])
+      subset.label_sets['worst'], train.label_sets['worst'][mask])
 
 
 def _prepare(name, data_dir, shape, num):
@@ -159,8 +163,8 @@ def test_prepared_data_sets_are_read_with_their_ids(tmp_path):
   train = source.train
   assert source.class_names[9] == 'truck'
   np.testing.assert_array_equal(np.sort(train.ids), np.arange(30))
-  np.testing.assert_array_equal(train.images, images[train.ids])
-  np.testing.assert_array_equal(train.labels, train.ids % 10)
+  np.testing.assert_array_equal(train.inputs, images[train.ids])
+  np.testing.assert_array_equal(train.true, train.ids % 10)
   # Otherwise this would not tell ids from positions.
   assert not np.array_equal(train.ids, np.arange(30))
 
@@ -169,25 +173,24 @@ def test_data_sets_without_ids_are_numbered_in_a_fixed_read_order(tmp_path):
   images = _prepare('mnist', tmp_path, (4, 4, 1), 30)
   first, second = (data.load('mnist', tmp_path).train for _ in range(2))
   np.testing.assert_array_equal(first.ids, np.arange(30))
-  np.testing.assert_array_equal(first.images, second.images)
+  np.testing.assert_array_equal(first.inputs, second.inputs)
   np.testing.assert_array_equal(
-      np.sort(first.images.reshape(30, -1), axis=0),
+      np.sort(first.inputs.reshape(30, -1), axis=0),
       np.sort(images.reshape(30, -1), axis=0))
 
 
-def test_human_labels_come_with_their_images(tmp_path):
+def test_human_labels_come_with_their_images(tmp_path, monkeypatch):
   _prepare('cifar10', tmp_path, (4, 4, 3), 30)
   human = np.random.default_rng(1).integers(0, 10, (5, 30))
-  keys = cifar_n._CIFAR10N_KEYS
+  keys = cifar_n._PUBLISHED['cifar10n'].keys
   (tmp_path / 'cifar_n').mkdir()
-  np.save(
-      tmp_path / 'cifar_n' / 'CIFAR-10_human_ordered.npy',
-      {'clean_label': np.arange(30) % 10, **dict(zip(keys.values(), human))})
-  np.save(tmp_path / 'cifar_n' / 'image_order_c10.npy', np.arange(30))
+  test_cifar_n.publish(
+      monkeypatch, 'cifar10n', tmp_path / 'cifar_n' / 'CIFAR-10_human.pt',
+      {'clean_label': np.arange(30) % 10, **dict(zip(keys, human))})
   train = data.load('cifar10n', tmp_path).train
-  for name, labels in zip(keys, human):
+  for name, labels in zip(data.traits('cifar10n').label_sets, human):
     np.testing.assert_array_equal(
-        train.noisy_labels[name], labels[train.ids])
+        train.label_sets[name], labels[train.ids])
 
 
 def test_human_labels_without_images_ask_for_the_images(tmp_path):
@@ -202,10 +205,10 @@ def test_human_labels_without_images_ask_for_the_images(tmp_path):
 @needs_data_dir
 def test_cifar10n_fits_cifar10():
   train = data.load('cifar10n', _DATA_DIR).train
-  assert train.images.shape == (50_000, 32, 32, 3)
+  assert train.inputs.shape == (50_000, 32, 32, 3)
   rates = {
-      name: round(100 * np.mean(labels != train.labels), 2)
-      for name, labels in train.noisy_labels.items()}
+      name: round(100 * np.mean(labels != train.true), 2)
+      for name, labels in train.label_sets.items()}
   assert rates == {
       'random1': 17.23, 'random2': 18.12, 'random3': 17.64, 'aggregate': 9.01,
       'worst': 40.21}
@@ -216,8 +219,8 @@ def test_cifar10n_fits_cifar10():
 @needs_data_dir
 def test_mnist_is_whole():
   source = data.load('mnist', _DATA_DIR)
-  assert source.train.images.shape == (60_000, 28, 28, 1)
-  assert source.test.images.shape == (10_000, 28, 28, 1)
+  assert source.train.inputs.shape == (60_000, 28, 28, 1)
+  assert source.test.inputs.shape == (10_000, 28, 28, 1)
   # The published class counts.
-  assert np.bincount(source.train.labels).tolist() == [
+  assert np.bincount(source.train.true).tolist() == [
       5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]

@@ -90,7 +90,7 @@ def test_metrics_are_those_of_the_kept_weights(kept):
 
   def predict(split, dummy_class):
     return method.probabilities(
-        model(split.images), num_classes=3, dummy_class=dummy_class).numpy()
+        model(split.inputs), num_classes=3, dummy_class=dummy_class).numpy()
 
   test = splits.test
   classes = predict(test, False)
@@ -226,7 +226,7 @@ def test_forward_takes_its_matrix_from_the_ce_run(tmp_path):
   _train(ce_run, output_dir=tmp_path, keep_weights=True)
   model = training.load_model(ce_run, tmp_path)
   splits = training.load_splits(ce_run, source=tiny.source())
-  images = np.concatenate([splits.train.images, splits.validation.images])
+  images = np.concatenate([splits.train.inputs, splits.validation.inputs])
   expected = methods.estimate_transition(tf.nn.softmax(model(images)))
   np.testing.assert_allclose(result.transition, expected, rtol=1e-4)
   best = _train(dataclasses.replace(
@@ -261,7 +261,7 @@ def test_every_method_trains_and_tells_the_rate(name):
   assert result.status == 'finished'
   splits = training.load_splits(tiny.run(), source=tiny.source())
   wrong = np.concatenate(
-      [splits.train.is_mislabelled, splits.validation.is_mislabelled])
+      [splits.train.is_noisy, splits.validation.is_noisy])
   assert result.noise['rate'] == wrong.mean()
 
 
@@ -274,7 +274,7 @@ def test_one_step_is_nesterov_on_the_mean_loss_plus_penalty():
       run, run.resolve_method(), splits, strategies.create('one'))
   before = [v.numpy().astype(np.float64) for v in loop.model.variables]
   kernel_1, bias_1, kernel_2, bias_2 = before
-  x, y = splits.train.images.astype(np.float64), splits.train.given
+  x, y = splits.train.inputs.astype(np.float64), splits.train.given
   hidden = np.maximum(x @ kernel_1 + bias_1, 0.)
   logits = hidden @ kernel_2 + bias_2
   p = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
@@ -359,9 +359,10 @@ def test_batch_normalisation_is_trained_and_restored(tmp_path, monkeypatch):
   rng = np.random.default_rng(0)
 
   def examples(size):
+    labels = rng.integers(3, size=size)
     return data.Examples(
-        rng.integers(256, size=[size, 8, 8, 3]).astype(np.uint8),
-        rng.integers(3, size=size).astype(np.int32), np.arange(size))
+        rng.integers(256, size=[size, 8, 8, 3]).astype(np.uint8), labels,
+        labels, np.arange(size))
 
   source = data.Source(
       'blobs', ('a', 'b', 'c'), examples(50), examples(20),

@@ -17,7 +17,7 @@ def source(num_train=100, num_test=37, preprocessing=None, seed=0, scale=1.):
     centres = 2. * np.eye(CLASSES, 4)[labels]
     images = scale * (centres + rng.normal(size=[size, 4]))
     return data.Examples(
-        images.astype(np.float32), labels, np.arange(size) + 1000)
+        images.astype(np.float32), labels, labels, np.arange(size) + 1000)
 
   return data.Source(
       'blobs', ('a', 'b', 'c'), examples(num_train), examples(num_test),

@@ -13,12 +13,12 @@ def _audit(noise):
   source = data.load('digits')
   inputs, clean, ids = (
       np.concatenate([getattr(source.train, name), getattr(source.test, name)])
-      for name in ('images', 'labels', 'ids'))
-  noisy = data.corrupt(
-      clean, ids, noise, num_classes=10, seed=1,
-      mapping=data.ASYMMETRIC_MAPPINGS['digits'])
-  model = fitting.fit(inputs, noisy.labels, 10, epochs=60, seed=1)
-  return noisy, ln_tfp.audit_labels(model, inputs, noisy.labels)
+      for name in ('inputs', 'true', 'ids'))
+  noisy = ln_tfp.noise.corrupt(
+      clean, noise, 1, ids, mapping=data.traits('digits').mapping)
+  examples = data.Examples(inputs, noisy, clean, ids)
+  model = fitting.fit(inputs, noisy, 10, epochs=60, seed=1)
+  return examples, ln_tfp.audit_labels(model, inputs, noisy)
 
 
 @pytest.mark.slow
@@ -34,7 +34,7 @@ def test_one_training_finds_the_wrong_labels_of_digits(
   assert metrics.average_precision_score(wrong, -report.quality) >= precision
   assert metrics.f1_score(wrong, report.is_issue) >= f1
   np.testing.assert_allclose(
-      report.transition_matrix, noisy.transition_matrix, atol=matrix_error)
+      report.transition_matrix, noisy.transition_matrix(10), atol=matrix_error)
   assert abs(report.noise_rate - noisy.rate) < .03
 
 
