@@ -11,6 +11,8 @@ import pkgutil
 import sys
 from typing import Any
 
+from experiments.cli import console
+
 
 def lazy(
     room: str, places: Mapping[str, str]
@@ -34,7 +36,8 @@ def lazy(
   def find(name):
     if name not in places:
       raise AttributeError(f'module {room!r} has no attribute {name!r}')
-    value = pkgutil.resolve_name(places[name])
+    with console.quiet_startup():  # it may be what imports TensorFlow
+      value = pkgutil.resolve_name(places[name])
     setattr(sys.modules[room], name, value)
     return value
 

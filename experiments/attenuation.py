@@ -12,16 +12,23 @@ Expected: up to |r| = lambda the squared error r^2 / lambda^2, with the gradient
 variance is max(lambda^2, r^2). None of this is put in.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 import dataclasses
 
 from absl import flags
+from etils import epy
 import numpy as np
-import tensorflow_probability as tfp
 
 from experiments.cli import app
+from experiments.cli import console
 from experiments.output import figures
-import ln_tfp
+
+with epy.lazy_imports():
+  import tensorflow_probability as tfp
+
+  import ln_tfp
 
 FLAGS = flags.FLAGS
 _MIN_SCALES = (.25, .5, 1., 2.)
@@ -107,7 +114,8 @@ def draw(curves: dict[float, Curve]):
 def main(argv):
   del argv
   app.refuse('methods', 'noise', 'search', 'seeds')
-  curves = {value: optimise(RESIDUALS, value) for value in _MIN_SCALES}
+  with console.quiet_startup():  # of TensorFlow
+    curves = {value: optimise(RESIDUALS, value) for value in _MIN_SCALES}
   figures.publish(lambda: draw(curves), FLAGS.output_dir, figures.Record(
       name='attenuation',
       title='Controlling loss attenuation with lambda',

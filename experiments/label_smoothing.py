@@ -17,6 +17,8 @@ the threshold of attenuation. On digits (one seed) t matters for lambda = 0.5,
 too, 73.4 to 95.6 percent.
 """
 
+from __future__ import annotations
+
 import dataclasses
 
 from absl import flags

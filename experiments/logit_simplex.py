@@ -14,13 +14,20 @@ of class 3, the last, at C * sqrt(2) (the asymmetry that the dummy class
 removes); and both densities have one ridge, from the prediction to the label.
 """
 
+from __future__ import annotations
+
 from absl import flags
-from matplotlib import patheffects
+from etils import epy
 import numpy as np
 
 from experiments.cli import app
+from experiments.cli import console
 from experiments.output import figures
-import ln_tfp
+
+with epy.lazy_imports():
+  from matplotlib import patheffects
+
+  import ln_tfp
 
 FLAGS = flags.FLAGS
 _LABEL_SMOOTHING = .1  # more than in training, to keep the corners apart
@@ -109,7 +116,9 @@ def _mark(ax, x, y, text, marker='^', offset=(4, 4)):
 def main(argv):
   del argv
   app.refuse('methods', 'noise', 'search', 'seeds')
-  figures.publish(lambda: draw(example()), FLAGS.output_dir, figures.Record(
+  with console.quiet_startup():  # of TensorFlow
+    distribution = example()
+  figures.publish(lambda: draw(distribution), FLAGS.output_dir, figures.Record(
       name='logit_simplex',
       title='Logit space and probability simplex',
       caption=(

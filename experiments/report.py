@@ -13,6 +13,8 @@ Expected: on the committed results every claim on digits and digits_n is either
 held or failed, and those on data that was not trained on are not run.
 """
 
+from __future__ import annotations
+
 import collections
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -21,6 +23,7 @@ import itertools
 import pathlib
 
 from absl import flags
+from etils import epy
 
 from experiments import training
 from experiments.cli import app
@@ -28,7 +31,9 @@ from experiments.cli import pairs
 from experiments.output import evidence
 from experiments.output import tables
 from experiments.paper import claims
-from ln_tfp import page
+
+with epy.lazy_imports():
+  from ln_tfp import page
 
 FLAGS = flags.FLAGS
 

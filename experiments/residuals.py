@@ -22,9 +22,12 @@ than with Sigma_theta; Sigma_theta makes small terms larger and large ones
 smaller, so that the wrong labels, far from mu, lose their weight.
 """
 
+from __future__ import annotations
+
 import dataclasses
 
 from absl import flags
+from etils import epy
 import numpy as np
 
 from experiments import data
@@ -33,7 +36,9 @@ from experiments.cli import app
 from experiments.output import figures
 from experiments.paper import grids
 from experiments.sweep import launch
-from ln_tfp import heads
+
+with epy.lazy_imports():
+  from ln_tfp import heads
 
 FLAGS = flags.FLAGS
 

@@ -15,6 +15,8 @@ Expected: a small tau overfits to the noise whatever lambda; with a large tau
 and a small lambda training is slow, as clean examples are attenuated, too.
 """
 
+from __future__ import annotations
+
 import dataclasses
 
 from absl import flags

@@ -21,10 +21,12 @@ them; LN has a smooth boundary, leaves most wrong labels unfitted and is more
 accurate on test points by several percent.
 """
 
+from __future__ import annotations
+
 import dataclasses
 
 from absl import flags
-from matplotlib import colors
+from etils import epy
 import numpy as np
 
 from experiments import data
@@ -32,6 +34,9 @@ from experiments import methods
 from experiments import training
 from experiments.cli import app
 from experiments.output import figures
+
+with epy.lazy_imports():
+  from matplotlib import colors
 
 FLAGS = flags.FLAGS
 flags.DEFINE_bool(
@@ -41,8 +46,7 @@ flags.DEFINE_bool(
 
 DATASETS = ('two_moons', 'circles')
 NOISE = 'asym:0.2'
-METHODS = (methods.get('CE'),
-           methods.get('LN', temperature=1., min_scale=.5))
+METHODS = {'CE': {}, 'LN': {'temperature': 1., 'min_scale': .5}}
 _LITERAL = dict(model_arguments={'widths': (2000, 2000)}, optimizer='gd',
                 learning_rate=1e-4)
 _RESOLUTION = 150
@@ -110,8 +114,9 @@ def main(argv):
   if FLAGS.literal:
     bases = [literal(base) for base in bases]
   runs = [
-      app.with_method(dataclasses.replace(base, noise=noise), method)
-      for base in bases for method in METHODS]
+      app.with_method(
+          dataclasses.replace(base, noise=noise), methods.get(name, **values))
+      for base in bases for name, values in METHODS.items()]
   results = app.train(
       runs, need_weights=figures.unmeasured(surface, FLAGS.output_dir))
   done = figures.finished(results.get(run.key) for run in runs)

@@ -11,23 +11,26 @@
       app.start(main)
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import os
 import pathlib
+import re
 import signal
 import sys
 
 from absl import app
 from absl import flags
-import tensorflow as tf
+from etils import epy
 
 from experiments import data
 from experiments import methods as methods_lib
 from experiments import training
-from experiments.cli import console
 from experiments.cli import pairs
 from experiments.cli import recipes
 from experiments.output import render
@@ -36,13 +39,17 @@ from experiments.paper import grids
 from experiments.paper import tuned
 from experiments.sweep import launch
 from experiments.sweep import multi_worker
-from ln_tfp import files
+
+with epy.lazy_imports():
+  from ln_tfp import files
 
 FLAGS = flags.FLAGS
 base_run = recipes.base_run
 train = launch.train
 exit_status = launch.exit_status
 BadFlagError = recipes.BadFlagError
+
+_NOISE = re.compile(r'none|a?sym:[\d.e-]+|human:\w+')
 
 flags.DEFINE_list(
     'methods', None,
@@ -84,8 +91,7 @@ def start(main: Callable[[Sequence[str]], int | None], **defaults) -> None:
     for flag in FLAGS.flags_by_module_dict().get(module, ()):
       FLAGS.register_key_flag_for_module(sys.argv[0], flag)
   signal.signal(signal.SIGTERM, _interrupt)
-  with console.quiet_startup():
-    tf.config.list_physical_devices()  # the first look for GPUs may complain
+  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')  # a user's own wins
   app.run(lambda argv: guard(lambda: check_and_call(main, argv)),
           flags_parser=lambda argv: guard(lambda: recipes.parse(argv)))
 
@@ -98,7 +104,7 @@ def check_and_call(main, argv):
   """Checks what all programs have in common, and calls one."""
   if len(argv) > 1:
     raise BadFlagError(f'Not a flag: {argv[1]}')
-  methods(), noises(['none']), seeds()  # also where they are not used
+  methods(), _noise_texts(()), seeds()  # also where they are not used
   launch.check_flags()
   return launch.call(lambda: main(argv))
 
@@ -145,16 +151,29 @@ def methods(default: Sequence[str] = methods_lib.NAMES) -> list[str]:
   """The methods that `--methods` names."""
   names = FLAGS.methods if FLAGS.methods is not None else default
   for name in names:
-    with recipes.naming('methods'):
-      methods_lib.get(name)
+    if name not in methods_lib.NAMES:
+      raise BadFlagError(
+          f'--methods: must be one of {", ".join(methods_lib.NAMES)}. '
+          f'Received: {name}')
   return _distinct('methods', names)
 
 
 def noises(default: Sequence[str]) -> list[str]:
   """The kinds of label noise that `--noise` names."""
-  names = FLAGS.noise if FLAGS.noise is not None else default
   with recipes.naming('noise'):
-    return _distinct('noise', [str(data.parse_noise(name)) for name in names])
+    return _distinct('noise', [
+        str(data.parse_noise(text)) for text in _noise_texts(default)])
+
+
+def _noise_texts(default: Sequence[str]) -> Sequence[str]:
+  """What `--noise` says; looked at without TensorFlow, which takes seconds."""
+  texts = FLAGS.noise if FLAGS.noise is not None else default
+  for text in texts:
+    if not _NOISE.fullmatch(text):
+      raise BadFlagError(
+          '--noise: must be none, sym:RATE, asym:RATE or human:NAME, separated '
+          f'by commas. Received: {text}')
+  return texts
 
 
 def seeds() -> range:

@@ -4,6 +4,8 @@ A recipe is an absl flagfile with all that does not depend on the method
 (Appendix C of the paper); `base_run` turns it into a `training.Run`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from collections.abc import Sequence
 import contextlib

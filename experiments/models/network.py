@@ -1,23 +1,19 @@
 """Backbone + head, with initial weights that are a function of a seed."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 import contextlib
 import random
 
-import keras
+from etils import epy
 
-from experiments.models import lenet
-from experiments.models import perceptron
-from experiments.models import resnet
-from experiments.models import wrn
+from experiments import models
 
-_BACKBONES = {
-    'mlp': perceptron.mlp,
-    'lenet5': lenet.lenet5,
-    'wide_resnet': wrn.wide_resnet,
-    'resnet50': resnet.resnet50,
-}
-NAMES = tuple(_BACKBONES)
+with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
+  import keras
+
+NAMES = ('mlp', 'lenet5', 'wide_resnet', 'resnet50')
 
 
 @contextlib.contextmanager
@@ -55,7 +51,7 @@ def build(name: str, input_shape: tuple[int, ...], head: keras.Layer, *,
   Returns:
     A Keras model that is not compiled.
   """
-  if name not in _BACKBONES:
+  if name not in NAMES:
     raise ValueError(
         f'Argument `name` must be one of {", ".join(NAMES)}. '
         f'Received: name={name!r}.')
@@ -64,6 +60,6 @@ def build(name: str, input_shape: tuple[int, ...], head: keras.Layer, *,
         'Argument `head` must be a Keras layer that is not built yet, since '
         f'its initial weights are to follow from `seed`. Received: {head!r}.')
   with seeded(seed):
-    backbone = _BACKBONES[name](tuple(input_shape), **backbone_arguments)
+    backbone = getattr(models, name)(tuple(input_shape), **backbone_arguments)
     head = type(head).from_config(head.get_config())
     return keras.Model(backbone.input, head(backbone.output), name=name)

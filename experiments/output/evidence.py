@@ -4,6 +4,8 @@ Every number is computed here from the stored results of its runs; the CSV file
 of a table and the JSON file of a figure only say which runs those are.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from collections.abc import Mapping
 import csv

@@ -5,6 +5,8 @@ NAME.json with its caption and the runs behind it, from which the report is
 made. Each file is written atomically.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -19,13 +21,17 @@ import shlex
 import sys
 
 from absl import flags
-import matplotlib
-from matplotlib import figure as mpl_figure
+from etils import epy
 import numpy as np
 
 from experiments import training
 from experiments.cli import recipes
-from ln_tfp import files
+
+with epy.lazy_imports():
+  import matplotlib
+  from matplotlib import figure as mpl_figure
+
+  from ln_tfp import files
 
 # Of the two figures with a line for each lambda.
 flags.DEFINE_list('min_scales', ['0.316', '0.5', '1'], 'Values of lambda.')
@@ -36,7 +42,6 @@ CLEAN, MISLABELLED = COLOURS[:2]
 
 _STYLE = {
     'axes.grid': True,
-    'axes.prop_cycle': matplotlib.cycler(color=COLOURS),
     'axes.spines.right': False,
     'axes.spines.top': False,
     'axes.titlesize': 10,
@@ -82,7 +87,8 @@ class Record:
 
 def style() -> matplotlib.rc_context:
   """A context in which everything that is drawn has the house style."""
-  return matplotlib.rc_context(_STYLE)
+  return matplotlib.rc_context({
+      **_STYLE, 'axes.prop_cycle': matplotlib.cycler(color=COLOURS)})
 
 
 def panels(
@@ -201,7 +207,7 @@ def numbers(flag: str, texts: Sequence[str]) -> list[float]:
 
 
 # The runs of each point (lambda, x) of a figure, one a seed.
-Cells = dict[tuple[float, float], list[training.Run]]
+Cells = dict[tuple[float, float], list['training.Run']]
 
 
 def draw_accuracy(

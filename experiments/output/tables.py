@@ -1,5 +1,7 @@
 """Tables made from results: ours, with the paper's numbers beside them."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -9,12 +11,15 @@ import math
 import re
 import statistics
 
+from etils import epy
 import numpy as np
-from scipy import stats
 
 from experiments import data
 from experiments import training
 from experiments.paper import published as published_lib
+
+with epy.lazy_imports():
+  from scipy import stats
 
 SIGNIFICANCE = .05
 MISSING = 'not run'

@@ -1,5 +1,7 @@
 """The runs of tables and searches: generators of frozen dataclasses."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -13,7 +15,7 @@ from experiments import training
 from experiments.paper import published
 
 Place = tuple[str, str]  # (row, column) of a table
-Cells = dict[Place, list[training.Run]]
+Cells = dict[Place, list['training.Run']]
 
 _LAST_EPOCHS = 10
 CALIBRATION_METHODS = ('Het-tau-Sigma', 'CE', 'GCE', 'NAN', 'LN')

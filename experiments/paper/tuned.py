@@ -4,6 +4,8 @@ The others are in files of the same form, `tuned/*.csv`, as
 `python -m experiments.hyperparameters` writes the winners of its search.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from collections.abc import Sequence
 import csv

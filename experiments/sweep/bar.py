@@ -1,5 +1,7 @@
 """How far a sweep is, for a person."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 import re
 import shutil
@@ -36,7 +38,7 @@ class Bar:
     self._shown = ''
     self._next = 0.
 
-  def __enter__(self) -> 'Bar':
+  def __enter__(self) -> Bar:
     return self
 
   def __exit__(self, *unused) -> None:

@@ -1,5 +1,7 @@
 """How long runs will take, from those that are finished."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 import statistics
 

@@ -1,5 +1,7 @@
 """Trains the runs of an experiment as the flags say."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from collections.abc import Iterable
 import contextlib
@@ -10,10 +12,10 @@ import pathlib
 import sys
 
 from absl import flags
-import tensorflow as tf
 
 from experiments import data
 from experiments import training
+from experiments.cli import console
 from experiments.cli import pairs
 from experiments.cli import recipes
 from experiments.sweep import estimates as estimates_lib
@@ -251,7 +253,9 @@ def _load_once(dataset: str) -> data.Source:
 
 def _gpus() -> list[str]:
   """The GPUs that this process may use, by their CUDA names."""
-  count = len(tf.config.list_physical_devices('GPU'))
+  with console.quiet_startup():
+    import tensorflow as tf  # not before the flags are parsed
+    count = len(tf.config.list_physical_devices('GPU'))
   visible = os.environ.get('CUDA_VISIBLE_DEVICES')
   if visible:
     return visible.split(',')[:count]

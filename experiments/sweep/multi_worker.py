@@ -9,6 +9,8 @@ where TensorFlow waits for another worker. Where a worker ends before the end,
 for whatever reason, it ends at once, and TensorFlow tells the others.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from concurrent import futures
 import functools
@@ -22,22 +24,26 @@ from typing import Any
 from typing import NoReturn
 
 from absl import flags
-import tensorflow as tf
+from etils import epy
 
 from experiments import data
 from experiments import training
 from experiments.cli import recipes
 from experiments.sweep import locks
 from experiments.sweep import worker
-from experiments.training import cluster
-from experiments.training import strategies
+
+with epy.lazy_imports():
+  import tensorflow as tf
+
+  from experiments.training import cluster
+  from experiments.training import strategies
 
 FLAGS = flags.FLAGS
 
-Load = Callable[[str], data.Source]
+Load = Callable[[str], 'data.Source']
 
 flags.DEFINE_float(
-    'wait_seconds', cluster.WAIT_SECONDS,
+    'wait_seconds', 300.,
     'How long the workers of --strategy=multi_worker wait for each other at '
     'the start.')
 
@@ -114,7 +120,7 @@ def _lead(program, load):
 
 
 @functools.cache
-def connect(load: Load) -> 'Pool':
+def connect(load: Load) -> Pool:
   """The chief's pool; the same for all sweeps of a program."""
   return Pool(_strategy(), load)
 

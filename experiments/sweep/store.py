@@ -4,6 +4,8 @@
     OUTPUT_DIR/NAME.zip     any number of such documents, see `pack`
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 import functools
 import io
@@ -12,9 +14,12 @@ import pathlib
 import zipfile
 import zlib
 
+from etils import epy
+
 from experiments import training
-from experiments.training import results as results_lib
-from ln_tfp import files
+
+with epy.lazy_imports():
+  from ln_tfp import files
 
 
 class Store:
@@ -63,8 +68,7 @@ class Store:
   def unpack(self, key: str) -> None:
     """Puts an archived result beside the others, for `training.train`."""
     result = self.find(key)
-    file = results_lib.path(self.directory, key)
-    if result is not None and not file.exists():
+    if result is not None and not (self.directory / f'{key}.json').exists():
       training.write_result(result, self.directory)
 
   @functools.cached_property

@@ -6,6 +6,8 @@ several sweeps can share a directory: a run that another one trains is waited
 for.
 """
 
+from __future__ import annotations
+
 import collections
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -26,7 +28,7 @@ _LOSSES = 10  # machines that a run may lose; all of them may be going down
 _POLL_SECONDS = .5
 LONG_SECONDS = 3600.
 
-Predicate = Callable[[training.Run], bool]
+Predicate = Callable[['training.Run'], bool]
 
 
 def never(run: training.Run) -> bool:
@@ -54,7 +56,7 @@ class Pool(Protocol):
     """Ends all tasks."""
 
 
-class Results(dict[str, training.Result]):
+class Results(dict[str, 'training.Result']):
   """The results by key; runs that failed are in `failures`, with the reason.
   """
 

@@ -1,14 +1,19 @@
 """A process of the pool: trains the runs that it is sent, one at a time."""
 
+from __future__ import annotations
+
 import functools
 from typing import Any
 
-import tensorflow as tf
+from etils import epy
 
 from experiments import data
 from experiments import training
 from experiments.sweep import locks
 from experiments.sweep import service
+
+with epy.lazy_imports():
+  import tensorflow as tf
 
 
 class Progress:

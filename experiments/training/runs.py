@@ -1,5 +1,7 @@
 """A run: every setting that decides what comes out of a training."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 import dataclasses
 import functools
@@ -125,7 +127,7 @@ class Run:
     option = self.resolve_options().weight_decay
     return self.weight_decay if option is None else option
 
-  def prerequisites(self) -> tuple['Run', ...]:
+  def prerequisites(self) -> tuple[Run, ...]:
     """Runs whose results this one needs: for Forward, its CE run."""
     if self.method != 'Forward':
       return ()
@@ -139,7 +141,7 @@ class Run:
     return document
 
   @classmethod
-  def from_dict(cls, document: Mapping[str, Any]) -> 'Run':
+  def from_dict(cls, document: Mapping[str, Any]) -> Run:
     """The inverse of `to_dict`."""
     return cls(**document)
 
