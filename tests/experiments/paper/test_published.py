@@ -11,7 +11,7 @@ from experiments.output import tables
 from experiments.paper import published
 from experiments.paper import tuned
 
-_LATEX = pathlib.Path(__file__).resolve().parents[3] / 'shared/paper/paper.tex'
+_LATEX = pathlib.Path(__file__).resolve().parents[4] / 'shared/paper/paper.tex'
 _METHODS = list(methods.NAMES)
 _SEARCHED = ['Het-tau', 'Het-tau-Sigma', 'NAN', 'GCE', 'LS', 'LN']
 _NOISES = ['none', 'sym:0.2', 'sym:0.4', 'sym:0.6', 'asym:0.2', 'asym:0.3',
@@ -138,7 +138,7 @@ def test_bold_print_of_the_paper_and_our_rule_differ_where_the_docs_say():
           f'{"bold" if number.bold else "plain"} |'
           for (method, number), bold in zip(column.items(), ours)
           if number.bold != bold}
-  text = (pathlib.Path(__file__).resolve().parents[2] /
+  text = (pathlib.Path(__file__).resolve().parents[3] /
           'docs/protocol.md').read_text(encoding='utf-8')
   listed = set(re.findall(
       r'^\| [\w]+ \| [\w:.]+ \| [\w-]+ \| (?:bold|plain) \|$', text, re.M))

@@ -29,7 +29,7 @@ from experiments.sweep import ray_pool  # noqa: E402, needs Ray
 
 pytestmark = pytest.mark.slow
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_ROOT = pathlib.Path(__file__).resolve().parents[3]
 _EPOCHS = 80
 _RUNS = [
     training.Run(method=method, noise='sym:0.4', epochs=_EPOCHS)

@@ -22,9 +22,9 @@ from experiments.sweep import pool as pool_lib
 from experiments.sweep import store
 from experiments.sweep import sweep
 from tests import waiting
-from tests.experiments import fake_worker
+from tests.experiments.sweep import fake_worker
 
-_FAKE = 'tests.experiments.fake_worker'
+_FAKE = 'tests.experiments.sweep.fake_worker'
 
 
 def _runs(*methods, **settings):
@@ -288,7 +288,7 @@ def test_the_estimate_follows_finished_runs():
 
 
 def test_workers_share_out_threads_and_gpus():
-  pool = pool_lib.Pool(2, gpus=['3', '5'], module='tests.experiments.tell')
+  pool = pool_lib.Pool(2, gpus=['3', '5'], module='tests.experiments.sweep.tell')
   seen = {}
   try:
     for key in ('a', 'b'):

@@ -14,7 +14,7 @@ from experiments.output import tables
 from experiments.paper import grids
 from experiments.paper import published
 from experiments.paper import tuned
-from tests.experiments import fake_worker
+from tests.experiments.sweep import fake_worker
 
 
 def _result(run, **arguments):

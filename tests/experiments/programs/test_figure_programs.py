@@ -12,7 +12,7 @@ from experiments import logit_simplex
 from experiments import residuals
 from experiments import sensitivity
 from experiments import toy_datasets
-from tests.experiments import calling
+from tests.experiments.programs import calling
 
 pytestmark = pytest.mark.slow
 

@@ -10,9 +10,9 @@ from experiments import hyperparameters
 from experiments import natural_noise
 from experiments import synthetic_noise
 from experiments.paper import tuned
-from tests.experiments import calling
+from tests.experiments.programs import calling
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_ROOT = pathlib.Path(__file__).resolve().parents[3]
 _EVIDENCE = _ROOT / 'results' / 'evidence'
 _MARKS = '<!-- digits table: begin -->\n', '<!-- digits table: end -->'
 

@@ -30,10 +30,10 @@ from experiments.cli import recipes
 from experiments.paper import grids
 from experiments.sweep import launch
 from experiments.sweep import pool as pool_lib
-from tests.experiments import calling
+from tests.experiments.programs import calling
 
 FLAGS = flags.FLAGS
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_ROOT = pathlib.Path(__file__).resolve().parents[3]
 _TABLES = (synthetic_noise, natural_noise, ablation, calibration,
            hyperparameters)
 
@@ -50,7 +50,7 @@ def _fake_pool(monkeypatch):
   real = pool_lib.Pool
   monkeypatch.setattr(
       launch.pool_lib, 'Pool', lambda jobs, gpus: real(
-          jobs, gpus, module='tests.experiments.fake_worker'))
+          jobs, gpus, module='tests.experiments.sweep.fake_worker'))
 
 
 @pytest.mark.parametrize('arguments, words', [
