@@ -288,7 +288,8 @@ def test_the_estimate_follows_finished_runs():
 
 
 def test_workers_share_out_threads_and_gpus():
-  pool = pool_lib.Pool(2, gpus=['3', '5'], module='tests.experiments.sweep.tell')
+  pool = pool_lib.Pool(
+      2, gpus=['3', '5'], module='tests.experiments.sweep.tell')
   seen = {}
   try:
     for key in ('a', 'b'):
