@@ -1,6 +1,7 @@
 """A self-contained HTML page: text, tables, pictures, and perhaps a script.
 
-The page needs no network (its content security policy forbids it), follows the
+The page needs no network (its content security policy forbids it), runs no
+script but those it was made with (the policy has their hashes), follows the
 reader's choice of light or dark, and fits a narrow screen. All text is
 escaped; markup has to be marked as such, by `Html`.
 """
@@ -9,6 +10,7 @@ import base64
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import hashlib
 import html
 import json
 import os
@@ -60,6 +62,11 @@ class Page:
   def paragraph(self, text: str) -> 'Page':
     """Adds a paragraph."""
     return self.raw(f'<p>{escape(text)}</p>')
+
+  def warning(self, text: str) -> 'Page':
+    """Adds a paragraph that the reader should not miss."""
+    return self.raw(f'<p class="warning" role="note"><strong>Warning</strong> '
+                    f'{escape(text)}</p>')
 
   def note(self, text: str) -> 'Page':
     """Adds a paragraph in small type."""
@@ -136,18 +143,22 @@ class Page:
 
   def script(self, javascript: str) -> 'Page':
     """Adds a script, which runs after the page is there."""
+    if '</script' in javascript or '<!--' in javascript:
+      raise ValueError('Argument `javascript` must not have `</script` or '
+                       '`<!--` in it, which would end it early.')
     self._scripts.append(javascript)
     return self
 
   def html(self) -> str:
     """Returns the page."""
     scripts = ''.join(f'<script>{code}</script>\n' for code in self._scripts)
+    hashes = ' '.join(map(_script_hash, self._scripts)) or "'none'"
     blocks = '\n'.join(self._blocks)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta http-equiv="Content-Security-Policy" content="default-src '
         "'none'; img-src data:; style-src 'unsafe-inline'; "
-        "script-src 'unsafe-inline'\">\n"
+        f"script-src {hashes}; base-uri 'none'; form-action 'none'\">\n"
         '<meta name="viewport" content="width=device-width, '
         'initial-scale=1">\n'
         f'<title>{escape(self._title)}</title>\n'
@@ -174,9 +185,15 @@ def escape(value: Any) -> str:
   return value if isinstance(value, Html) else html.escape(str(value))
 
 
-def data_uri(png: bytes) -> str:
-  """Returns a PNG file as the source of an image."""
-  return f'data:image/png;base64,{base64.b64encode(png).decode()}'
+def data_uri(picture: bytes) -> str:
+  """Returns a PNG or JPEG file as the source of an image."""
+  kind = 'png' if picture.startswith(b'\x89PNG') else 'jpeg'
+  return f'data:image/{kind};base64,{base64.b64encode(picture).decode()}'
+
+
+def _script_hash(javascript):
+  digest = hashlib.sha256(javascript.encode()).digest()
+  return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
 def _cell(tag, value):
@@ -217,6 +234,11 @@ h2 {
 h3 { font-size: 1.05rem; margin: 1.75rem 0 .5rem; }
 p { margin: 0 0 1rem; max-width: 46rem; }
 .lead { font-size: 1.15rem; }
+.warning {
+  border-left: .25rem solid var(--warn); background: var(--surface);
+  padding: .75rem 1rem; border-radius: 0 .375rem .375rem 0;
+}
+.warning strong { color: var(--warn); margin-right: .25rem; }
 .note { color: var(--muted); font-size: .875rem; }
 a { color: var(--accent); }
 code { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: .9em; }

@@ -10,6 +10,8 @@ import tempfile
 
 import pytest
 
+from tests import waiting
+
 _ARGUMENTS = (
     '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic',
     '--no-first-run', '--disable-background-networking',
@@ -86,6 +88,29 @@ class Tab:
     """Chooses an option of a `select` element by its value."""
     from selenium.webdriver.support import ui
     ui.Select(self._find(selector)[0]).select_by_value(value)
+
+  def press(self, *keys):
+    """Presses keys, one after the other; names are those of WebDriver."""
+    from selenium.webdriver.common import action_chains
+    from selenium.webdriver.common import keys as names
+    for key in keys:
+      pressed = getattr(names.Keys, key) if len(key) > 1 else key
+      action_chains.ActionChains(self._driver).send_keys(pressed).perform()
+
+  def reload(self):
+    """Opens the page again."""
+    self._driver.refresh()
+
+  def download(self, folder, selector):
+    """Clicks on what downloads a CSV file, and returns its path."""
+    folder = pathlib.Path(folder)
+    self._driver.execute_cdp_cmd('Browser.setDownloadBehavior', {
+        'behavior': 'allow', 'downloadPath': str(folder)})
+    self.click(selector)
+    waiting.wait_for(lambda: [
+        path for path in folder.iterdir()
+        if path.suffix == '.csv'], 20.)
+    return next(folder.glob('*.csv'))
 
   def screenshot(self, path):
     """Writes what the window shows as a PNG file."""

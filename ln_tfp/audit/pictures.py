@@ -1,5 +1,6 @@
-"""Pictures for the page: drawn as SVG, or small PNGs of examples."""
+"""Pictures for the page: drawn as SVG, or small files of examples."""
 
+from collections.abc import Iterable
 from collections.abc import Sequence
 import io
 
@@ -8,7 +9,7 @@ from PIL import Image
 
 from ln_tfp import page
 
-_THUMBNAIL = 96
+_EXACT = 64  # side of pictures that are kept pixel by pixel
 _NUM_BINS = 40
 # Beyond so many classes cells are too small for numbers and names.
 _MAX_LABELLED = 20
@@ -93,22 +94,41 @@ def is_picture(example: np.ndarray) -> bool:
       example.ndim == 3 and example.shape[-1] in (1, 3, 4))
 
 
-def thumbnail(example: np.ndarray, low: float, high: float) -> bytes:
-  """Returns a small PNG of an image `[H, W]` or `[H, W, C]`.
+def value_range(examples: Iterable[np.ndarray]) -> tuple[float, float]:
+  """Returns what is black and what is white in pictures."""
+  ends = [(float(array.min()), float(array.max())) for array in examples]
+  if not ends:
+    return 0., 1.
+  low, high = min(end[0] for end in ends), max(end[1] for end in ends)
+  if low >= 0.:
+    # Pixels in [0, 1], 0..16 (digits) or 0..255 keep their brightness.
+    return 0., next((full for full in (1., 16., 255.) if high <= full), high)
+  return low, high
+
+
+def thumbnail(
+    example: np.ndarray, low: float, high: float, side: int) -> bytes:
+  """Returns an image `[H, W]` or `[H, W, C]` as a small file.
+
+  Tiny ones and those with transparency are PNG, others JPEG.
 
   Args:
     example: the image.
     low: the value that is black.
     high: the value that is white.
+    side: largest width and height.
   """
   scaled = (example.astype(np.float64) - low) / max(high - low, 1e-12)
   pixels = np.round(255. * np.clip(scaled, 0., 1.)).astype(np.uint8)
   if pixels.ndim == 3 and pixels.shape[-1] == 1:
     pixels = pixels[..., 0]
   image = Image.fromarray(pixels)
-  image.thumbnail((_THUMBNAIL, _THUMBNAIL))
+  image.thumbnail((side, side))
   file = io.BytesIO()
-  image.save(file, 'png', optimize=True)
+  if max(image.size) <= _EXACT or image.mode == 'RGBA':
+    image.save(file, 'png', optimize=True)
+  else:
+    image.save(file, 'jpeg', quality=85)
   return file.getvalue()
 
 

@@ -25,7 +25,8 @@ class Progress:
     self._interval = .1 if self._terminal else 5.
     self._label = label
     self._total = max(1, total)
-    self._begin = self._next = time.monotonic()
+    self._begin = time.monotonic()
+    self._next = self._begin + self._interval
     self._width = 0
 
   def update(self, done: float, note: str = '') -> None:

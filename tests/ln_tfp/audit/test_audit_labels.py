@@ -9,7 +9,6 @@ import pytest
 import tensorflow as tf
 
 import ln_tfp
-from tests import browser
 
 K = 4
 T = .01
@@ -232,51 +231,6 @@ def test_without_pandas_the_error_says_what_to_install(report, monkeypatch):
   monkeypatch.setattr(builtins, '__import__', refuse)
   with pytest.raises(ImportError, match='pip install pandas'):
     report.to_pandas()
-
-
-def _image_report(num=120):
-  """All labels of pictures are wrong: class k looks like k + 1."""
-  inputs = keras.Input((8, 8, 1))
-  head = ln_tfp.LogisticNormalHead(K, temperature=1.)
-  model = keras.Model(inputs, head(keras.layers.Flatten()(inputs)))
-  weights = np.zeros((64, K), np.float32)
-  weights[np.arange(K), np.arange(K)] = 5.
-  head.loc.set_weights([weights, np.zeros(K)])
-  images = np.zeros((num, 64), np.float32)
-  images[np.arange(num), (np.arange(num) + 1) % K] = 1.
-  names = ('cat', '<b>dog</b>', 'a&b', '</script>')
-  return ln_tfp.audit_labels(
-      model, images.reshape(-1, 8, 8, 1), np.arange(num) % K,
-      class_names=names, ids=[f'<i>{i}.png' for i in range(num)])
-
-
-def test_the_page_shows_filters_and_turns(tmp_path):
-  _image_report().save(tmp_path / 'audit.html')
-  with browser.open_page(tmp_path / 'audit.html', width=360) as tab:
-    assert tab.errors() == []
-    content, window = tab.widths()
-    assert content <= window == 360
-    assert len(tab.texts('#gallery li')) == 24
-    assert tab.run('return [...document.images].every(i => i.naturalWidth)')
-    assert tab.texts('#position') == ['1–24 of 120']
-    tab.click('#next')
-    assert tab.texts('#position') == ['25–48 of 120']
-    tab.click('#previous')
-    assert tab.texts('#position') == ['1–24 of 120']
-    tab.choose('#by-given', '1')
-    assert tab.texts('#position') == ['1–24 of 30']
-    assert set(tab.texts('#gallery .given')) == {'<b>dog</b>'}
-    assert set(tab.texts('#gallery .suggested')) == {'a&b'}
-    tab.choose('#by-suggested', '0')
-    assert tab.texts('#position') == ['none']
-    assert tab.errors() == []
-
-
-def test_the_page_of_features_shows_their_values(report, tmp_path):
-  report.save(tmp_path / 'audit.html')
-  with browser.open_page(tmp_path / 'audit.html') as tab:
-    assert tab.errors() == []
-    assert len(tab.texts('#gallery .features')) == 10
 
 
 def test_the_page_of_a_data_set_without_issues_says_so(tmp_path):

@@ -16,7 +16,8 @@ def make_report(wrong, given=None, num_classes=2, certain=None, **changes):
   """A report of labels that are wrong with the given probabilities."""
   wrong = np.asarray(wrong, np.float64)
   given = np.zeros(len(wrong), int) if given is None else np.asarray(given)
-  names = tuple(f'class {k}' for k in range(num_classes))
+  names = changes.get(
+      'class_names', tuple(f'class {k}' for k in range(num_classes)))
   alternative = (given + 1) % num_classes
   is_issue = np.zeros(len(wrong), bool)
   fields = dict(
