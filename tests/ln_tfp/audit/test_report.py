@@ -5,31 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
-import ln_tfp
 from ln_tfp.audit import flagging
 from ln_tfp.audit import neighbours
 from ln_tfp.audit import spreadsheet
 from ln_tfp.audit import trust
-
-
-def make_report(wrong, given=None, num_classes=2, certain=None, **changes):
-  """A report of labels that are wrong with the given probabilities."""
-  wrong = np.asarray(wrong, np.float64)
-  given = np.zeros(len(wrong), int) if given is None else np.asarray(given)
-  names = changes.get(
-      'class_names', tuple(f'class {k}' for k in range(num_classes)))
-  alternative = (given + 1) % num_classes
-  is_issue = np.zeros(len(wrong), bool)
-  fields = dict(
-      ids=np.arange(len(wrong)), class_names=names, given=given,
-      alternative=alternative, quality=1. - wrong, wrong_probability=wrong,
-      is_issue=is_issue, threshold=0.,
-      nearest_classes=np.stack([given, alternative], axis=1),
-      nearest_probabilities=np.stack([1. - wrong, wrong], axis=1),
-      transition_matrix=np.eye(num_classes), noise_rate=float(wrong.mean()),
-      noise_rate_kind='lower bound', certain=certain,
-      trust=trust.assess(given, given, is_issue, names, kind='leave-one-out'))
-  return ln_tfp.audit.LabelReport(**{**fields, **changes})
+from tests.ln_tfp.audit import reports
 
 
 def _expected_f1(wrong, num):
@@ -42,7 +22,7 @@ def test_by_default_no_other_number_of_issues_has_a_higher_expected_f1():
   rng = np.random.default_rng(0)
   for _ in range(20):
     wrong = rng.beta(.3, .8, 60)
-    report = make_report(wrong).flag()
+    report = reports.make(wrong).flag()
     chosen = _expected_f1(wrong, len(report.ranked_issues))
     assert chosen == pytest.approx(
         max(_expected_f1(wrong, k) for k in range(1, 61)))
@@ -51,13 +31,13 @@ def test_by_default_no_other_number_of_issues_has_a_higher_expected_f1():
 
 
 def test_labels_that_are_surely_right_are_not_flagged():
-  assert not make_report([0., 0., 0.]).flag().is_issue.any()
+  assert not reports.make([0., 0., 0.]).flag().is_issue.any()
 
 
 def test_a_precision_flags_as_many_as_keep_it():
   wrong = np.array([.99, .9, .7, .6, .1, .05])
   for precision in (.5, .7, .8, .9, .99, 1.):
-    flagged = make_report(wrong).flag(precision=precision).is_issue
+    flagged = reports.make(wrong).flag(precision=precision).is_issue
     best = max((k for k in range(1, 7) if wrong[:k].mean() >= precision),
                default=0)
     assert flagged.sum() == best, precision
@@ -66,7 +46,7 @@ def test_a_precision_flags_as_many_as_keep_it():
 def test_a_budget_flags_so_many_and_no_label_that_is_certain():
   wrong = np.linspace(.9, .1, 9)
   certain = np.arange(9) == 0
-  report = make_report(wrong, certain=certain)
+  report = reports.make(wrong, certain=certain)
   assert report.flag(budget=3).is_issue.nonzero()[0].tolist() == [1, 2, 3]
   assert report.flag(budget=100).is_issue.sum() == 8
   assert report.flag(budget=0).is_issue.sum() == 0
@@ -84,7 +64,7 @@ def test_decisions_that_make_no_sense_are_refused(arguments, message):
 
 
 def test_other_decisions_have_other_suggestions_and_shares_of_classes():
-  report = make_report([.9, .8, .2, .1], [0, 1, 0, 1])
+  report = reports.make([.9, .8, .2, .1], [0, 1, 0, 1])
   assert report.suggested.tolist() == [0, 1, 0, 1]
   flagged = report.flag(budget=1)
   assert flagged.suggested.tolist() == [1, 1, 0, 1]
@@ -94,27 +74,27 @@ def test_other_decisions_have_other_suggestions_and_shares_of_classes():
 
 def test_the_control_sample_is_random_and_the_same_every_time():
   wrong = np.linspace(1., .8, 400)
-  first, second = (make_report(wrong).flag(budget=300) for _ in range(2))
+  first, second = (reports.make(wrong).flag(budget=300) for _ in range(2))
   sample = first.control_sample
   np.testing.assert_array_equal(sample, second.control_sample)
   assert len(set(sample.tolist())) == 50
   assert first.is_issue[sample].all()
   assert 100 < sample.mean() < 200  # of 0 .. 299
-  few = make_report(wrong, shown=10).flag(budget=300)
+  few = reports.make(wrong, shown=10).flag(budget=300)
   assert few.shown_positions[:10].tolist() == list(range(10))
   assert set(few.shown_positions) == {*range(10), *sample.tolist()}
 
 
 def test_reports_of_the_same_labels_have_the_same_fingerprint():
-  report = make_report([.9, .1])
-  assert report.fingerprint == make_report([.5, .5]).fingerprint
-  assert report.fingerprint != make_report([.9, .1], [0, 1]).fingerprint
-  assert report.fingerprint != make_report(
+  report = reports.make([.9, .1])
+  assert report.fingerprint == reports.make([.5, .5]).fingerprint
+  assert report.fingerprint != reports.make([.9, .1], [0, 1]).fingerprint
+  assert report.fingerprint != reports.make(
       [.9, .1], ids=np.array(['a', 'b'])).fingerprint
 
 
 def test_fields_that_only_a_trained_head_has_are_left_out_of_the_table():
-  columns = make_report([.9, .1]).to_pandas().columns
+  columns = reports.make([.9, .1]).to_pandas().columns
   assert columns.tolist() == [
       'quality', 'is_issue', 'given', 'suggested', 'wrong_probability']
 

@@ -10,7 +10,7 @@ import pytest
 from ln_tfp.audit import neighbours
 from ln_tfp.audit import spreadsheet
 from tests import browser
-from tests.ln_tfp.audit import test_report
+from tests.ln_tfp.audit import reports
 
 NAMES = ('cat', '<b>dog</b>', '=emu()', '</script>')
 
@@ -23,7 +23,7 @@ def _pictures(num, side=8):
 def _report(num=120, shown=300):
   """All labels are issues: k looks like k + 1, the first ones most."""
   wrong = np.linspace(.99, .6, num)
-  report = test_report.make_report(
+  report = reports.make(
       wrong, np.arange(num) % 4, 4, class_names=NAMES, shown=shown,
       ids=np.array([f'<i>{i}.png' for i in range(num)]),
       is_issue=np.ones(num, bool))
@@ -172,7 +172,8 @@ def test_the_control_sample_estimates_the_precision(tab):
 
 def test_neighbours_stand_beside_the_example_as_a_reason(tab):
   assert tab.texts('#reasons h4') == [
-      'Most similar with the label cat', 'Most similar with the label <b>dog</b>']
+      'Most similar with the label cat',
+      'Most similar with the label <b>dog</b>']
   assert tab.run('return [...document.images].every(i => i.naturalWidth)')
   sources = tab.run(
       'return [...document.querySelectorAll("#reasons img")].map(i => i.src)')
@@ -249,7 +250,7 @@ def test_features_are_shown_as_numbers_and_examples_without_any_by_name(
 
 def test_the_page_of_a_thousand_classes_stays_small(tmp_path):
   num, classes = 3_000, 1_000
-  report = test_report.make_report(
+  report = reports.make(
       np.full(num, .9), np.arange(num) % classes, classes,
       is_issue=np.ones(num, bool), transition_matrix=np.full(
           (classes, classes), 1. / classes))
@@ -262,7 +263,7 @@ def test_the_page_of_a_thousand_classes_stays_small(tmp_path):
 
 
 def test_the_page_says_how_far_it_can_be_trusted_before_anything_else(tmp_path):
-  report = test_report.make_report([.9, .1, .1, .1], [0, 1, 0, 1])
+  report = reports.make([.9, .1, .1, .1], [0, 1, 0, 1])
   report.save(tmp_path / 'audit.html')
   text = re.sub(r'<style>.*</style>', '',
                 (tmp_path / 'audit.html').read_text(), flags=re.DOTALL)
