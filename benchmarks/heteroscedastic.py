@@ -11,7 +11,7 @@ import tensorflow as tf
 from benchmarks import loss
 from benchmarks import memory
 from benchmarks import timing
-from experiments.methods import monte_carlo
+from ln_tfp.losses import monte_carlo
 
 _ROUNDS = 7
 _BATCH, _CLASSES = 128, 100
@@ -19,7 +19,8 @@ _BATCH, _CLASSES = 128, 100
 
 def materialised(labels, packed, noise):
   """The loss with logits `[batch, S, K]` of all samples at once."""
-  own, shared = noise[:, :packed.shape[-1]], noise[:, packed.shape[-1]:]
+  own, shared = noise[:, :packed.shape[1]], noise[:, packed.shape[1]:]
+  packed = tf.linalg.matrix_transpose(packed)
   logits = packed[:, :1] + packed[:, 1:2] * own
   logits += tf.einsum('sr,brk->bsk', shared, packed[:, 2:])
   log_p = tf.nn.log_softmax(logits)
@@ -33,6 +34,7 @@ CONTESTANTS = {'chunked': monte_carlo.nll, 'materialised': materialised}
 def make(name: str, samples: int, rank: int, jit_compile: bool = False):
   """A function of nothing: loss and gradient of a contestant."""
   labels, _, packed = loss.make_outputs(_BATCH, _CLASSES, rank)
+  packed = tf.linalg.matrix_transpose(packed)
   noise = monte_carlo.draw(0, 0, samples, _CLASSES + rank)
   function = CONTESTANTS[name]
   return loss.value_and_gradient(

@@ -6,10 +6,12 @@
     classifier = ln_tfp.to_classifier(model)
 """
 
+from ln_tfp import losses
 from ln_tfp import noise
 from ln_tfp.audit import audit_labels
 from ln_tfp.export import from_classifier
 from ln_tfp.export import to_classifier
+from ln_tfp.heads import HeteroscedasticHead
 from ln_tfp.heads import LogisticNormalHead
 from ln_tfp.heads import probabilities
 from ln_tfp.heads import to_distribution

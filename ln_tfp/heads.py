@@ -1,17 +1,92 @@
-"""The Logistic-Normal head, and the packed tensor it speaks."""
+"""The heads, and the packed tensors that they and the losses speak."""
 
-import numbers
+from typing import Any
 
 import keras
+from keras import ops
 import tensorflow as tf
 
+from ln_tfp import checks
+from ln_tfp import labels as labels_lib
 from ln_tfp import logistic_normal
 
+Tensor = labels_lib.Tensor
 COVARIANCES = ('identity', 'isotropic', 'diagonal', 'full')
+_MIN_SIGMA = 1e-3
+
+
+class _Head(keras.layers.Layer):
+  """Linear maps of features, in float32 whatever the policy.
+
+  The likelihoods need the range and the precision: squares of float16 overflow
+  soon. float64 stays float64. A plain softmax classifier gets the same
+  from `keras.layers.Dense(10, dtype='float32')`.
+  """
+
+  loc = scale = factor = None  # the maps, where a head has them
+
+  def __init__(self, num_classes, use_bias, kernel_initializer,
+               bias_initializer, kernel_regularizer, bias_regularizer,
+               kernel_constraint, bias_constraint, dtype, **kwargs):
+    policy = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+    super().__init__(
+        dtype='float64' if policy.compute_dtype == 'float64' else 'float32',
+        **kwargs)
+    self.num_classes = checks.whole('num_classes', num_classes, 2)
+    self.use_bias = use_bias
+    self.kernel_initializer = keras.initializers.get(kernel_initializer)
+    self.bias_initializer = keras.initializers.get(bias_initializer)
+    self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
+    self.bias_regularizer = keras.regularizers.get(bias_regularizer)
+    self.kernel_constraint = keras.constraints.get(kernel_constraint)
+    self.bias_constraint = keras.constraints.get(bias_constraint)
+    self.supports_masking = True
+    self._last_initializer = None
+
+  def _make_map(self, name, units):
+    """Returns a new linear map, whose kernel begins unlike the others'."""
+    self._last_initializer = (
+        self.kernel_initializer if self._last_initializer is None
+        else _another(self._last_initializer))
+    return keras.layers.Dense(
+        units,
+        use_bias=self.use_bias,
+        kernel_initializer=self._last_initializer,
+        bias_initializer=self.bias_initializer,
+        kernel_regularizer=self.kernel_regularizer,
+        bias_regularizer=self.bias_regularizer,
+        kernel_constraint=self.kernel_constraint,
+        bias_constraint=self.bias_constraint,
+        dtype=self.dtype_policy,
+        name=name)
+
+  def build(self, input_shape):
+    for dense in (self.loc, self.scale, self.factor):
+      if dense is not None:
+        dense.build(input_shape)
+    super().build(input_shape)
+
+  def get_config(self):
+    return {
+        **super().get_config(),
+        'num_classes': self.num_classes,
+        'use_bias': self.use_bias,
+        'kernel_initializer': keras.initializers.serialize(
+            self.kernel_initializer),
+        'bias_initializer': keras.initializers.serialize(
+            self.bias_initializer),
+        'kernel_regularizer': keras.regularizers.serialize(
+            self.kernel_regularizer),
+        'bias_regularizer': keras.regularizers.serialize(
+            self.bias_regularizer),
+        'kernel_constraint': keras.constraints.serialize(
+            self.kernel_constraint),
+        'bias_constraint': keras.constraints.serialize(self.bias_constraint),
+    }
 
 
 @keras.saving.register_keras_serializable(package='ln_tfp')
-class LogisticNormalHead(keras.layers.Layer):
+class LogisticNormalHead(_Head):
   """Maps features to the parameters of a Logistic-Normal distribution.
 
   Two linear maps of the features give the mean `mu` and `c`; with
@@ -27,15 +102,21 @@ class LogisticNormalHead(keras.layers.Layer):
   `'full'` is the paper's Eq. 9 (at `rank=1`); the other three are those of its
   ablation. D is `num_classes`, or one less without the dummy class.
 
-  The output is one float32 tensor `[..., 2 + R, D]` with the temperature folded
-  in: `[..., 0, :]` is `mu / tau`, `[..., 1, :]` the diagonal of the scale over
+  The output is one tensor `[..., 2 + R, D]` with the temperature folded in:
+  `[..., 0, :]` is `mu / tau`, `[..., 1, :]` the diagonal of the scale over
   `tau`, `[..., 2:, :]` the columns of the factor over `sqrt(tau)` (`R = rank`
   for `'full'`, otherwise 0). The losses, the metrics, `probabilities` and
-  `to_distribution` read it and need no hyperparameter of the head.
+  `to_distribution` read it and need no hyperparameter of the head but the
+  number of classes, and that only where there is no dummy class. `loss` and
+  `metrics` know it.
+
+  The head computes in float32 whatever the policy, from features of the
+  policy's precision; float64 stays float64.
 
   ```python
-  model = keras.Sequential([backbone, ln_tfp.LogisticNormalHead(10)])
-  model.compile('adam', loss=ln_tfp.nll, metrics=[ln_tfp.Accuracy()])
+  head = ln_tfp.LogisticNormalHead(10)
+  model = keras.Sequential([backbone, head])
+  model.compile('adam', loss=head.loss(), metrics=head.metrics())
   ```
 
   Args:
@@ -47,81 +128,63 @@ class LogisticNormalHead(keras.layers.Layer):
     min_scale: `lambda`, the smallest scale and the residual above which the
       loss is attenuated (the paper's Section 3.1).
     dummy_class: Whether to add the class that gives all K classes targets of
-      equal norm (Section 3.2). Without it pass `num_classes=` to the loss.
+      equal norm (Section 3.2). Without it the loss and the metrics need
+      `num_classes=`: take `head.loss()` and `head.metrics()`.
     kernel_initializer: Initialiser of both kernels. It must not be zero: a
       factor of zero is a stationary point of the loss.
     kernel_regularizer: Regulariser of both kernels.
     bias_regularizer: Regulariser of both biases.
+    use_bias: Whether the two maps have biases.
+    bias_initializer: Initialiser of both biases.
+    kernel_constraint: Constraint of both kernels.
+    bias_constraint: Constraint of both biases.
+    dtype: As of every Keras layer; half precision counts as float32.
     **kwargs: Passed on to `keras.layers.Layer`.
   """
 
   def __init__(self,
-               num_classes,
-               covariance='full',
-               rank=1,
-               temperature=.5,
-               min_scale=.5,
-               dummy_class=True,
-               kernel_initializer='glorot_uniform',
-               kernel_regularizer=None,
-               bias_regularizer=None,
+               num_classes: int,
+               covariance: str = 'full',
+               rank: int = 1,
+               temperature: float = .5,
+               min_scale: float = .5,
+               dummy_class: bool = True,
+               kernel_initializer: Any = 'glorot_uniform',
+               kernel_regularizer: Any = None,
+               bias_regularizer: Any = None,
+               use_bias: bool = True,
+               bias_initializer: Any = 'zeros',
+               kernel_constraint: Any = None,
+               bias_constraint: Any = None,
+               dtype: Any = None,
                **kwargs):
-    super().__init__(**kwargs)
-    num_classes = _to_whole('num_classes', num_classes, 2)
-    rank = _to_whole('rank', rank, 1)
-    _check_positive('temperature', temperature)
-    _check_positive('min_scale', min_scale)
-    if covariance not in COVARIANCES:
-      raise ValueError(f'Argument `covariance` must be one of {COVARIANCES}. '
-                       f'Received: covariance={covariance!r}.')
-    self.num_classes = num_classes
-    self.covariance = covariance
-    self.rank = rank
-    self.temperature = temperature
-    self.min_scale = min_scale
-    self.dummy_class = dummy_class
-    self.dims = num_classes if dummy_class else num_classes - 1
-    if covariance == 'full' and rank > self.dims:
-      raise ValueError('Argument `rank` must not exceed the dimension of the '
-                       f'logits, {self.dims}. Received: rank={rank}.')
-    self.kernel_initializer = keras.initializers.get(kernel_initializer)
+    super().__init__(
+        num_classes, use_bias, kernel_initializer, bias_initializer,
+        kernel_regularizer, bias_regularizer, kernel_constraint,
+        bias_constraint, dtype, **kwargs)
     if isinstance(self.kernel_initializer, keras.initializers.Zeros):
       raise ValueError(
           'Argument `kernel_initializer` must not be zero: the covariance '
           'would never be learnt. Received: '
           f'kernel_initializer={kernel_initializer!r}.')
-    self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
-    self.bias_regularizer = keras.regularizers.get(bias_regularizer)
-    self.supports_masking = True
-    self.loc = self._dense(self.dims, self.kernel_initializer, 'loc')
+    self.covariance = checks.one_of('covariance', covariance, COVARIANCES)
+    self.rank = checks.whole('rank', rank, 1)
+    self.temperature = checks.positive('temperature', temperature)
+    self.min_scale = checks.positive('min_scale', min_scale)
+    self.dummy_class = bool(dummy_class)
+    self.dims = self.num_classes if dummy_class else self.num_classes - 1
+    if covariance == 'full' and self.rank > self.dims:
+      raise ValueError('Argument `rank` must not exceed the dimension of the '
+                       f'logits, {self.dims}. Received: rank={rank}.')
     outputs = {'identity': 0, 'isotropic': 1, 'diagonal': self.dims,
-               'full': self.dims * rank}[covariance]
-    self.scale = None
+               'full': self.dims * self.rank}[covariance]
+    self.loc = self._make_map('loc', self.dims)
     if outputs:
-      self.scale = self._dense(
-          outputs, _another(self.kernel_initializer), 'scale')
-
-  def _dense(self, units, initializer, name):
-    return keras.layers.Dense(
-        units,
-        kernel_initializer=initializer,
-        kernel_regularizer=self.kernel_regularizer,
-        bias_regularizer=self.bias_regularizer,
-        dtype=self.dtype_policy,
-        name=name)
-
-  def build(self, input_shape):
-    self.loc.build(input_shape)
-    if self.scale is not None:
-      self.scale.build(input_shape)
-    super().build(input_shape)
+      self.scale = self._make_map('scale', outputs)
 
   def call(self, inputs):
-    # float32 even under mixed precision: squares of float16 overflow soon.
-    dtype = 'float64' if self.compute_dtype == 'float64' else 'float32'
-    ops = keras.ops
-    loc = ops.cast(self.loc(inputs), dtype)
-    raw = None if self.scale is None else ops.cast(self.scale(inputs), dtype)
+    loc = self.loc(inputs)
+    raw = None if self.scale is None else self.scale(inputs)
     columns = []
     if self.covariance == 'identity':
       diag = ops.ones_like(loc)
@@ -136,29 +199,120 @@ class LogisticNormalHead(keras.layers.Layer):
     factors = self.rank if self.covariance == 'full' else 0
     return tuple(input_shape[:-1]) + (2 + factors, self.dims)
 
-  def compute_output_spec(self, inputs):
-    dtype = 'float64' if self.compute_dtype == 'float64' else 'float32'
-    return keras.KerasTensor(self.compute_output_shape(inputs.shape), dtype)
+  def loss(self, label_smoothing: float = .01,
+           ignore_class: int | None = None) -> keras.losses.Loss:
+    """Returns the `NegativeLogLikelihood` of this head's outputs.
+
+    It refuses those of a head of another number of classes.
+    """
+    from ln_tfp import losses  # which read what this module packs
+    return losses.NegativeLogLikelihood(
+        label_smoothing, self.num_classes, ignore_class=ignore_class)
+
+  @property
+  def metrics(self):
+    """`head.metrics()` returns new metrics of this head's outputs.
+
+    They are `Accuracy`, `PredictiveNLL` and `ExpectedCalibrationError`; the
+    argument `ignore_class` is passed on to them. As an attribute it is, as of
+    every Keras layer, the list of metrics that the layer keeps, of which there
+    are none.
+    """
+    return _Metrics(super().metrics, self.num_classes)
 
   def get_config(self):
     return {
         **super().get_config(),
-        'num_classes': self.num_classes,
         'covariance': self.covariance,
         'rank': self.rank,
         'temperature': self.temperature,
         'min_scale': self.min_scale,
         'dummy_class': self.dummy_class,
-        'kernel_initializer': keras.initializers.serialize(
-            self.kernel_initializer),
-        'kernel_regularizer': keras.regularizers.serialize(
-            self.kernel_regularizer),
-        'bias_regularizer': keras.regularizers.serialize(
-            self.bias_regularizer),
     }
 
 
-def pack(loc, diag, *columns, temperature=1.):
+class _Metrics(list):
+  """A layer's list of metrics that makes new ones when called."""
+
+  def __init__(self, own, num_classes):
+    super().__init__(own)
+    self._num_classes = num_classes
+
+  def __call__(self, ignore_class: int | None = None):
+    from ln_tfp import metrics  # which read what this module packs
+    return [kind(num_classes=self._num_classes, ignore_class=ignore_class)
+            for kind in (metrics.Accuracy, metrics.PredictiveNLL,
+                         metrics.ExpectedCalibrationError)]
+
+
+@keras.saving.register_keras_serializable(package='ln_tfp')
+class HeteroscedasticHead(_Head):
+  """Maps features to a normal distribution over K logits.
+
+  The output is one tensor `[..., K, 2 + rank]`: `[..., 0]` is the mean mu,
+  `[..., 1]` the standard deviations `softplus(.) + 0.001`, and `[..., 2:]` the
+  columns of V; the covariance is `diag(sigma^2) + V V^T`. It goes with
+  `ln_tfp.losses.HeteroscedasticNLL`.
+
+  The head computes in float32 whatever the policy, from features of the
+  policy's precision; float64 stays float64.
+
+  Args:
+    num_classes: K, at least 2.
+    rank: Number of columns of V, at most K.
+    kernel_regularizer: Regulariser of all kernels.
+    bias_regularizer: Regulariser of all biases.
+    use_bias: Whether the maps have biases.
+    kernel_initializer: Initialiser of all kernels.
+    bias_initializer: Initialiser of all biases.
+    kernel_constraint: Constraint of all kernels.
+    bias_constraint: Constraint of all biases.
+    dtype: As of every Keras layer; half precision counts as float32.
+    **kwargs: Passed on to `keras.layers.Layer`.
+  """
+
+  def __init__(self,
+               num_classes: int,
+               rank: int = 0,
+               kernel_regularizer: Any = None,
+               bias_regularizer: Any = None,
+               use_bias: bool = True,
+               kernel_initializer: Any = 'glorot_uniform',
+               bias_initializer: Any = 'zeros',
+               kernel_constraint: Any = None,
+               bias_constraint: Any = None,
+               dtype: Any = None,
+               **kwargs):
+    super().__init__(
+        num_classes, use_bias, kernel_initializer, bias_initializer,
+        kernel_regularizer, bias_regularizer, kernel_constraint,
+        bias_constraint, dtype, **kwargs)
+    self.rank = checks.whole('rank', rank, 0)
+    if self.rank > self.num_classes:
+      raise ValueError(
+          'Argument `rank` must not exceed the number of classes, '
+          f'{num_classes}. Received: rank={rank}.')
+    self.loc = self._make_map('loc', self.num_classes)
+    self.scale = self._make_map('scale', self.num_classes)
+    if self.rank:
+      self.factor = self._make_map('factor', self.num_classes * self.rank)
+
+  def call(self, inputs):
+    sigma = ops.softplus(self.scale(inputs)) + _MIN_SIGMA
+    columns = [self.loc(inputs), sigma]
+    if self.rank:
+      columns += ops.split(self.factor(inputs), self.rank, axis=-1)
+    return ops.stack(columns, axis=-1)
+
+  def compute_output_shape(self, input_shape):
+    return (*input_shape[:-1], self.num_classes, 2 + self.rank)
+
+  def get_config(self):
+    return {**super().get_config(), 'rank': self.rank}
+
+
+def pack(loc: Tensor, diag: Tensor, *columns: Tensor,
+         temperature: float = 1.) -> Tensor:
   """Packs parameters into one tensor `[..., 2 + R, D]`, folding `tau` in.
 
   Args:
@@ -167,35 +321,56 @@ def pack(loc, diag, *columns, temperature=1.):
     *columns: of the factor, `[..., D]` each.
     temperature: LN(mu, S; tau) is the same law as LN(mu / tau, S / tau; 1).
   """
-  return keras.ops.stack(
+  return ops.stack(
       [loc / temperature, diag / temperature,
        *(column / temperature**.5 for column in columns)], axis=-2)
 
 
-def rows(y_pred):
+def rows(y_pred: Tensor) -> list[Tensor]:
   """Returns loc, diagonal and the factor's columns, `[..., D]` each.
 
   All are at temperature 1, see `pack`.
   """
-  return tf.unstack(check_packed(y_pred), axis=-2)
+  return ops.unstack(check_packed(y_pred), axis=-2)
 
 
-def check_packed(y_pred):
+def check_packed(y_pred: Tensor) -> Tensor:
   """Returns `y_pred` as a tensor, or raises if it cannot be a packed one."""
-  y_pred = tf.convert_to_tensor(y_pred)
-  if (y_pred.shape.rank is None or y_pred.shape.rank < 2
-      or None in y_pred.shape[-2:] or y_pred.shape[-2] < 2):
+  return _check(y_pred, -2, 'a LogisticNormalHead, of shape [..., 2 + R, D] '
+                'with R <= D, or a distribution')
+
+
+def check_heteroscedastic(y_pred: Tensor) -> Tensor:
+  """Returns `y_pred` as a tensor, or raises if it is of another head."""
+  return _check(y_pred, -1, 'a HeteroscedasticHead, of shape '
+                '[..., K, 2 + R] with R <= K')
+
+
+def _check(y_pred, axis, expected):
+  """Checks a tensor that has 2 + R parameters along `axis`, -2 or -1."""
+  y_pred = ops.convert_to_tensor(y_pred)
+  shape = tuple(y_pred.shape)
+  if (len(shape) < 2 or None in shape[-2:]
+      or not 2 <= shape[axis] <= 2 + shape[-3 - axis]):
     raise ValueError(
-        'Argument `y_pred` must be the output of a LogisticNormalHead, of '
-        'shape [..., 2 + R, D], or a distribution. Received: a tensor of shape '
-        f'{y_pred.shape}.')
-  if not y_pred.dtype.is_floating:
+        f'Argument `y_pred` must be the output of {expected}. '
+        f'Received: a tensor of shape {shape}.')
+  if not keras.backend.is_float_dtype(y_pred.dtype):
     raise ValueError('Argument `y_pred` must be floating. Received: '
-                     f'dtype={y_pred.dtype.name}.')
+                     f'dtype={keras.backend.standardize_dtype(y_pred.dtype)}.')
   return y_pred
 
 
-def to_distribution(y_pred):
+def read_labels(y_true: Tensor, y_pred: Tensor, num_classes: int | None = None,
+                ignore_class: int | None = None) -> labels_lib.Labels:
+  """Returns the labels that go with packed outputs `[..., 2 + R, D]`."""
+  dims = y_pred.shape[-1]
+  classes = dims if has_dummy_class(dims, num_classes) else dims + 1
+  return labels_lib.Labels(
+      y_true, y_pred.shape[:-2], classes, ignore_class, dims + 1)
+
+
+def to_distribution(y_pred: Tensor) -> logistic_normal.LogisticNormal:
   """Returns the `LogisticNormal`, at temperature 1, that `y_pred` packs.
 
   The temperature is folded in: residuals are the head's divided by its
@@ -206,7 +381,8 @@ def to_distribution(y_pred):
       loc, diag, tf.stack(columns, axis=-1) if columns else None)
 
 
-def probabilities(y_pred, num_classes=None, dummy_class=False):
+def probabilities(y_pred: Tensor, num_classes: int | None = None,
+                  dummy_class: bool = False) -> Tensor:
   """Returns the predicted probabilities of a packed output.
 
   Args:
@@ -220,18 +396,19 @@ def probabilities(y_pred, num_classes=None, dummy_class=False):
   Returns:
     Float tensor of shape `[..., K]` or `[..., D + 1]`.
   """
-  return tf.nn.softmax(predictive_logits(y_pred, num_classes, dummy_class))
+  return ops.softmax(predictive_logits(y_pred, num_classes, dummy_class))
 
 
-def predictive_logits(y_pred, num_classes=None, dummy_class=False):
+def predictive_logits(y_pred: Tensor, num_classes: int | None = None,
+                      dummy_class: bool = False) -> Tensor:
   """Returns the logits of `probabilities`."""
   loc = check_packed(y_pred)[..., 0, :]
   if dummy_class or not has_dummy_class(loc.shape[-1], num_classes):
-    return tf.pad(loc, [[0, 0]] * (loc.shape.rank - 1) + [[0, 1]])
+    return ops.pad(loc, [[0, 0]] * (len(loc.shape) - 1) + [[0, 1]])
   return loc
 
 
-def has_dummy_class(dims, num_classes):
+def has_dummy_class(dims: int, num_classes: int | None) -> bool:
   """Whether D-dimensional logits are those of K classes and a dummy class."""
   if num_classes not in (None, dims, dims + 1):
     raise ValueError(
@@ -241,29 +418,22 @@ def has_dummy_class(dims, num_classes):
   return num_classes != dims + 1
 
 
+def check_num_classes(num_classes: int | None) -> int | None:
+  """Returns a number of classes as an integer, and `None` as it is."""
+  if num_classes is None:
+    return None
+  return checks.whole('num_classes', num_classes, 2)
+
+
 def _another(initializer):
   """Returns an initialiser of the same kind that draws other numbers.
 
   One and the same instance repeats its numbers at every call.
   """
-  if not isinstance(initializer, keras.initializers.Initializer):
-    return initializer
+  if not isinstance(initializer, keras.initializers.Initializer) or isinstance(
+      getattr(initializer, 'seed', None), keras.random.SeedGenerator):
+    return initializer  # its generator goes on
   config = initializer.get_config()
   if isinstance(config.get('seed'), int):
     config['seed'] += 1
   return type(initializer).from_config(config)
-
-
-def _to_whole(name, value, minimum):
-  """Returns a number, such as NumPy's, as an integer."""
-  if (isinstance(value, bool) or not isinstance(value, numbers.Real)
-      or int(value) != value or value < minimum):
-    raise ValueError(f'Argument `{name}` must be a whole number of at least '
-                     f'{minimum}. Received: {name}={value}.')
-  return int(value)
-
-
-def _check_positive(name, value):
-  if not 0 < value < float('inf'):
-    raise ValueError(f'Argument `{name}` must be positive. Received: '
-                     f'{name}={value}.')

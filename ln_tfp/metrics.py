@@ -1,20 +1,63 @@
-"""Keras metrics that read the packed output of a `LogisticNormalHead`."""
+"""Keras metrics that read the packed output of a `LogisticNormalHead`.
+
+They know which direction is better, so that `EarlyStopping('val_accuracy')` and
+its like need no `mode`. Keras gives the sample weights of `fit` to
+`compile(weighted_metrics=...)` alone: labels that only a weight of zero excuses
+belong there, or get an `ignore_class`.
+"""
+
+from typing import Any
 
 import keras
-import tensorflow as tf
+from keras import ops
 
+from ln_tfp import checks
 from ln_tfp import heads
-from ln_tfp import losses
+from ln_tfp import labels as labels_lib
+
+Tensor = labels_lib.Tensor
 
 
-class _PackedMean(keras.metrics.MeanMetricWrapper):
-  """A mean over examples of a function of labels and packed outputs."""
+class _Packed(keras.metrics.Metric):
+  """What the metrics share: their arguments, and how they read a batch.
 
-  def __init__(self, function, num_classes, dummy_class, name, dtype):
-    super().__init__(function, name=name, dtype=dtype,
-                     num_classes=num_classes, dummy_class=dummy_class)
-    self.num_classes = num_classes
+  Args:
+    num_classes: As in `ln_tfp.nll`.
+    dummy_class: Whether the dummy class is predicted, too.
+    ignore_class: Labels that are this number neither count nor fail.
+    name: Name of the metric.
+    dtype: Dtype of the metric.
+  """
+
+  _direction = 'down'  # where Keras looks for it
+
+  def __init__(self, num_classes: int | None, dummy_class: bool,
+               ignore_class: int | None, name: str, dtype: Any):
+    super().__init__(name=name, dtype=dtype)
+    self.num_classes = heads.check_num_classes(num_classes)
     self.dummy_class = dummy_class
+    self.ignore_class = labels_lib.check_ignore_class(ignore_class)
+
+  def _read(self, y_true, y_pred, sample_weight):
+    """Returns labels, logits and weights, the last `[...]` or `None`."""
+    y_pred = heads.check_packed(y_pred)
+    num_dims = len(y_pred.shape) - 2
+    mask = labels_lib.mask_of(y_pred)
+    if sample_weight is not None:
+      sample_weight = ops.cast(
+          labels_lib.align_weights(sample_weight, num_dims), self.dtype)
+    y_true = labels_lib.without_uncounted(
+        y_true, num_dims, sample_weight, mask)
+    labels = heads.read_labels(
+        y_true, y_pred, self.num_classes, self.ignore_class)
+    logits = heads.predictive_logits(
+        y_pred, self.num_classes, self.dummy_class)
+    weights = None
+    for part in (sample_weight, mask, labels.counted):
+      if part is not None:
+        part = ops.cast(part, self.dtype)
+        weights = part if weights is None else weights * part
+    return labels, logits, weights
 
   def get_config(self):
     return {
@@ -22,12 +65,39 @@ class _PackedMean(keras.metrics.MeanMetricWrapper):
         'dtype': self.dtype,
         'num_classes': self.num_classes,
         'dummy_class': self.dummy_class,
+        'ignore_class': self.ignore_class,
     }
+
+
+class _PackedMean(_Packed):
+  """The mean of `_values` over examples."""
+
+  def __init__(self, *args):
+    super().__init__(*args)
+    self.total, self.count = (
+        self.add_variable((), 'zeros', name=name)
+        for name in ('total', 'count'))
+
+  def update_state(self, y_true: Tensor, y_pred: Tensor,
+                   sample_weight: Tensor | None = None):
+    labels, logits, weights = self._read(y_true, y_pred, sample_weight)
+    values = ops.cast(self._values(labels, logits), self.dtype)
+    weights = _fill(weights, values)
+    self.total.assign_add(ops.sum(weights * values))
+    self.count.assign_add(ops.sum(weights))
+
+  def _values(self, labels, logits):
+    raise NotImplementedError
+
+  def result(self):
+    return ops.divide_no_nan(self.total, self.count)
 
 
 @keras.saving.register_keras_serializable(package='ln_tfp')
 class Accuracy(_PackedMean):
   """Share of examples whose likeliest class is the label.
+
+  A label of no class, a row of zeros, is never met.
 
   Args:
     num_classes: As in `ln_tfp.nll`.
@@ -35,11 +105,18 @@ class Accuracy(_PackedMean):
       an error), as the paper's authors did.
     name: Name of the metric.
     dtype: Dtype of the metric.
+    ignore_class: Labels that are this number neither count nor fail.
   """
 
-  def __init__(self, num_classes=None, dummy_class=False, name='accuracy',
-               dtype=None):
-    super().__init__(_hits, num_classes, dummy_class, name, dtype)
+  _direction = 'up'
+
+  def __init__(self, num_classes: int | None = None, dummy_class: bool = False,
+               name: str = 'accuracy', dtype: Any = None,
+               ignore_class: int | None = None):
+    super().__init__(num_classes, dummy_class, ignore_class, name, dtype)
+
+  def _values(self, labels, logits):
+    return _hits(labels, logits)
 
 
 @keras.saving.register_keras_serializable(package='ln_tfp')
@@ -55,15 +132,22 @@ class PredictiveNLL(_PackedMean):
       paper's calibration table, instead of over K.
     name: Name of the metric.
     dtype: Dtype of the metric.
+    ignore_class: Labels that are this number neither count nor fail.
   """
 
-  def __init__(self, num_classes=None, dummy_class=False, name='predictive_nll',
-               dtype=None):
-    super().__init__(_predictive_nll, num_classes, dummy_class, name, dtype)
+  def __init__(self, num_classes: int | None = None, dummy_class: bool = False,
+               name: str = 'predictive_nll', dtype: Any = None,
+               ignore_class: int | None = None):
+    super().__init__(num_classes, dummy_class, ignore_class, name, dtype)
+
+  def _values(self, labels, logits):
+    log_p = ops.log_softmax(logits)
+    target = labels.distribution(log_p.dtype)[..., :log_p.shape[-1]]
+    return labels.finish(-ops.sum(target * log_p, axis=-1))
 
 
 @keras.saving.register_keras_serializable(package='ln_tfp')
-class ExpectedCalibrationError(keras.metrics.Metric):
+class ExpectedCalibrationError(_Packed):
   """Mean gap between confidence and accuracy over bins of confidence.
 
   Args:
@@ -72,89 +156,51 @@ class ExpectedCalibrationError(keras.metrics.Metric):
     dummy_class: Whether to predict over all `D + 1` classes instead of K.
     name: Name of the metric.
     dtype: Dtype of the metric.
+    ignore_class: Labels that are this number neither count nor fail.
   """
 
-  def __init__(self, num_bins=15, num_classes=None, dummy_class=False,
-               name='expected_calibration_error', dtype=None):
-    super().__init__(name=name, dtype=dtype)
-    if num_bins < 1:
-      raise ValueError('Argument `num_bins` must be positive. Received: '
-                       f'num_bins={num_bins}.')
-    self.num_bins = num_bins
-    self.num_classes = num_classes
-    self.dummy_class = dummy_class
+  def __init__(self, num_bins: int = 15, num_classes: int | None = None,
+               dummy_class: bool = False,
+               name: str = 'expected_calibration_error', dtype: Any = None,
+               ignore_class: int | None = None):
+    super().__init__(num_classes, dummy_class, ignore_class, name, dtype)
+    self.num_bins = checks.whole('num_bins', num_bins, 1)
     # Per bin: the sum of weights, and of weights times (accuracy - confidence).
     self.weights_sum, self.gaps_sum = (
-        self.add_variable((num_bins,), 'zeros', name=name)
+        self.add_variable((self.num_bins,), 'zeros', name=name)
         for name in ('weights_sum', 'gaps_sum'))
 
-  def update_state(self, y_true, y_pred, sample_weight=None):
-    # Keras keeps the mask of a masked sequence as an attribute of the tensor.
-    mask = getattr(y_pred, '_keras_mask', None)
-    hits = _hits(y_true, y_pred, self.num_classes, self.dummy_class)
-    confidence = tf.reduce_max(heads.probabilities(
-        y_pred, self.num_classes, self.dummy_class), axis=-1)
-    weights = _weights(sample_weight, mask, confidence)
-    bins = tf.cast(tf.math.ceil(confidence * self.num_bins), tf.int32) - 1
-    bins = tf.clip_by_value(bins, 0, self.num_bins - 1)
-    membership = tf.one_hot(bins, self.num_bins, dtype=weights.dtype)
-    axes = list(range(weights.shape.rank))
+  def update_state(self, y_true: Tensor, y_pred: Tensor,
+                   sample_weight: Tensor | None = None):
+    labels, logits, weights = self._read(y_true, y_pred, sample_weight)
+    hits = ops.cast(_hits(labels, logits), self.dtype)
+    confidence = ops.cast(ops.max(ops.softmax(logits), axis=-1), self.dtype)
+    weights = _fill(weights, hits)
+    bins = ops.cast(ops.ceil(confidence * self.num_bins), 'int32') - 1
+    bins = ops.clip(bins, 0, self.num_bins - 1)
+    membership = ops.one_hot(bins, self.num_bins, dtype=self.dtype)
+    axes = list(range(len(hits.shape)))
     for variable, values in ((self.weights_sum, weights),
                              (self.gaps_sum, weights * (hits - confidence))):
-      total = tf.tensordot(values, membership, [axes, axes])
-      variable.assign_add(tf.cast(total, variable.dtype))
+      variable.assign_add(ops.tensordot(values, membership, [axes, axes]))
 
   def result(self):
-    return tf.math.divide_no_nan(
-        tf.reduce_sum(tf.abs(tf.convert_to_tensor(self.gaps_sum))),
-        tf.reduce_sum(tf.convert_to_tensor(self.weights_sum)))
+    return ops.divide_no_nan(
+        ops.sum(ops.abs(self.gaps_sum)), ops.sum(self.weights_sum))
 
   def get_config(self):
-    return {
-        'name': self.name,
-        'dtype': self.dtype,
-        'num_bins': self.num_bins,
-        'num_classes': self.num_classes,
-        'dummy_class': self.dummy_class,
-    }
+    return {**super().get_config(), 'num_bins': self.num_bins}
 
 
-def _labels(y_true, y_pred, num_classes):
-  dims = y_pred.shape[-1]
-  return losses.Labels(
-      tf.convert_to_tensor(y_true), y_pred.shape[:-2], dims, num_classes)
-
-
-def _hits(y_true, y_pred, num_classes, dummy_class):
+def _hits(labels, logits):
   """Returns 1. where the likeliest class is the label and 0. elsewhere."""
-  y_pred = heads.check_packed(y_pred)
-  logits = heads.predictive_logits(y_pred, num_classes, dummy_class)
-  predicted = tf.argmax(logits, axis=-1, output_type=tf.int32)
-  labels = _labels(y_true, y_pred, num_classes)
-  return labels.poison(
-      tf.cast(tf.equal(predicted, labels.classes()), logits.dtype))
+  predicted = ops.cast(ops.argmax(logits, axis=-1), 'int32')
+  return labels.finish(
+      ops.cast(ops.equal(predicted, labels.classes()), logits.dtype))
 
 
-def _predictive_nll(y_true, y_pred, num_classes, dummy_class):
-  """Returns `-log p(label)` of each example."""
-  y_pred = heads.check_packed(y_pred)
-  log_p = tf.nn.log_softmax(
-      heads.predictive_logits(y_pred, num_classes, dummy_class))
-  labels = _labels(y_true, y_pred, num_classes)
-  target = labels.distribution(log_p.dtype)[..., :log_p.shape[-1]]
-  return labels.poison(-tf.reduce_sum(target * log_p, axis=-1))
-
-
-def _weights(sample_weight, mask, like):
-  """Returns sample weights and mask as one tensor of the shape of `like`."""
-  weights = tf.ones_like(like)
-  if sample_weight is not None:
-    sample_weight = tf.cast(sample_weight, like.dtype)
-    if sample_weight.shape.rank == like.shape.rank + 1:
-      sample_weight = tf.squeeze(sample_weight, axis=-1)
-    while sample_weight.shape.rank < like.shape.rank:
-      sample_weight = sample_weight[..., tf.newaxis]
-    weights *= sample_weight
-  if mask is not None:
-    weights *= tf.cast(mask, like.dtype)
-  return weights
+def _fill(weights, values):
+  """Returns weights, ones if there are none, of the shape of `values`."""
+  if weights is None:
+    return ops.ones_like(values)
+  return ops.broadcast_to(weights, ops.shape(values))

@@ -15,8 +15,7 @@ prediction and a search grid:
 import experiments
 
 __getattr__, __dir__ = experiments.lazy(__name__, {
-    'HeteroscedasticHead':
-        'experiments.methods.heteroscedastic:HeteroscedasticHead',
+    'HeteroscedasticHead': 'ln_tfp.heads:HeteroscedasticHead',
     'Loss': 'experiments.methods.keras_loss:Loss',
     'Method': 'experiments.methods.base:Method',
     'NAMES': 'experiments.methods.registry:NAMES',

@@ -4,8 +4,8 @@ import dataclasses
 from typing import ClassVar
 
 from experiments.methods import base
-from experiments.methods import heteroscedastic
-from experiments.methods import monte_carlo
+from ln_tfp import heads
+from ln_tfp import losses
 
 # Their runs are short, and a hundred samples serve (see the search grids).
 _SMALL = ('two_moons', 'circles', 'digits', 'digits_n')
@@ -31,20 +31,20 @@ class Het(base.Method):
     base.check_whole('samples', self.samples, 1)
 
   def head(self, num_classes, kernel_regularizer=None, bias_regularizer=None):
-    return heteroscedastic.HeteroscedasticHead(
+    return heads.HeteroscedasticHead(
         num_classes, self._rank(), kernel_regularizer, bias_regularizer,
         name='heteroscedastic')
 
   def loss(self, labels, outputs, *, num_classes, seed, step, ids):
-    del ids  # the samples are shared over the batch
-    noise = self._noise(seed, step, num_classes)
-    loss = monte_carlo.nll(labels, outputs, noise, self._temperature())
-    return base.nan_outside(loss, labels, num_classes)
+    del num_classes, ids  # the samples are shared over the batch
+    return losses.heteroscedastic_nll(
+        labels, outputs, self.samples, self._temperature(), seed=seed,
+        step=step)
 
   def probabilities(self, outputs, *, num_classes, seed=0, dummy_class=False):
-    del dummy_class  # there is none
-    noise = self._noise(seed, 0, num_classes)
-    return monte_carlo.probabilities(outputs, noise, self._temperature())
+    del num_classes, dummy_class  # there is none
+    return losses.heteroscedastic_probabilities(
+        outputs, self.samples, self._temperature(), seed)
 
   @classmethod
   def grid(cls, dataset):
@@ -53,10 +53,6 @@ class Het(base.Method):
   @staticmethod
   def _grid_samples(dataset):
     return 100 if dataset in _SMALL else 1000
-
-  def _noise(self, seed, step, num_classes):
-    return monte_carlo.draw(
-        seed, step, self.samples, num_classes + self._rank())
 
   def _temperature(self):
     return 1.

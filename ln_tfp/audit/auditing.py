@@ -187,8 +187,8 @@ def _likelihoods(outputs, given, alternative, head, label_smoothing):
   num_classes = head.num_classes
   outputs = tf.constant(outputs)
   distribution = heads.to_distribution(outputs)
-  target = losses.Labels(
-      tf.constant(given), outputs.shape[:1], head.dims, num_classes).smoothed(
+  target = heads.read_labels(
+      tf.constant(given), outputs, num_classes).smoothed(
           label_smoothing, outputs.dtype)
   given_nll, other_nll = (
       losses.nll(tf.constant(labels), outputs, label_smoothing, num_classes)

@@ -6,13 +6,13 @@ import pytest
 import tensorflow as tf
 
 from experiments import methods
-from experiments.methods import monte_carlo
+from ln_tfp.losses import monte_carlo
 
 K = 3
 RNG = np.random.default_rng(0)
 LABELS = tf.constant([0, 2, 1])
 DIAGONAL = tf.constant(
-    np.stack([RNG.normal(size=[3, K]), RNG.uniform(.1, 2., [3, K])], axis=1),
+    np.stack([RNG.normal(size=[3, K]), RNG.uniform(.1, 2., [3, K])], axis=2),
     tf.float32)
 
 
@@ -40,7 +40,7 @@ def test_het_tau_divides_mean_and_noise():
 
 def test_het_tau_sigma_without_a_factor_is_the_diagonal():
   full = methods.get('Het-tau-Sigma', samples=50, temperature=2., rank=2)
-  outputs = tf.concat([DIAGONAL, tf.zeros([3, 2, K])], axis=1)
+  outputs = tf.concat([DIAGONAL, tf.zeros([3, K, 2])], axis=2)
   noise = monte_carlo.draw(1, 2, 50, K + 2)[:, :K]
   np.testing.assert_allclose(
       _loss(full, outputs), monte_carlo.nll(LABELS, DIAGONAL, noise, 2.),
@@ -48,10 +48,10 @@ def test_het_tau_sigma_without_a_factor_is_the_diagonal():
 
 
 def test_a_small_variance_is_cross_entropy():
-  outputs = tf.stack([DIAGONAL[:, 0], tf.zeros([3, K])], axis=1)
+  outputs = tf.stack([DIAGONAL[..., 0], tf.zeros([3, K])], axis=2)
   np.testing.assert_allclose(
       _loss(methods.get('Het', samples=7), outputs),
-      tf.nn.sparse_softmax_cross_entropy_with_logits(LABELS, outputs[:, 0]),
+      tf.nn.sparse_softmax_cross_entropy_with_logits(LABELS, outputs[..., 0]),
       rtol=1e-5)
 
 
@@ -79,15 +79,15 @@ def test_the_head_packs_mean_deviation_and_factor(rank):
   features = tf.constant(RNG.normal(size=[5, 4, 6]), tf.float32)
   outputs = head(features)
   assert outputs.shape == head.compute_output_shape(features.shape)
-  assert outputs.shape == (5, 4, 2 + rank, K)
+  assert outputs.shape == (5, 4, K, 2 + rank)
   linear = lambda layer: features.numpy() @ layer.kernel.numpy() + layer.bias
-  np.testing.assert_allclose(outputs[..., 0, :], linear(head.loc), atol=1e-5)
+  np.testing.assert_allclose(outputs[..., 0], linear(head.loc), atol=1e-5)
   np.testing.assert_allclose(
-      outputs[..., 1, :], np.log1p(np.exp(linear(head.scale))) + 1e-3,
+      outputs[..., 1], np.log1p(np.exp(linear(head.scale))) + 1e-3,
       atol=1e-5)
   if rank:
     np.testing.assert_allclose(
-        outputs[..., 2:, :],
+        tf.linalg.matrix_transpose(outputs[..., 2:]),
         np.reshape(linear(head.factor), [5, 4, rank, K]), atol=1e-5)
 
 
@@ -95,7 +95,7 @@ def test_the_deviation_stays_positive():
   head = methods.HeteroscedasticHead(K)
   head.build((None, 1))
   head.scale.bias.assign(tf.fill([K], -1e4))
-  np.testing.assert_allclose(head(tf.zeros([1, 1]))[0, 1], 1e-3)
+  np.testing.assert_allclose(head(tf.zeros([1, 1]))[0, :, 1], 1e-3)
 
 
 def test_the_head_regularises_kernels_and_biases():

@@ -6,15 +6,15 @@ The logits of a sample are
 
 and the heteroscedastic methods need the mean of softmax(z) over S samples,
 its logarithm at the label, and the gradient of that. `packed` holds the
-parameters as rows, `[batch, J, K]` with J = 2 + R: mu, sigma, and the columns
-of V. The samples `noise`, `[S, K + R]`, are e and f side by side and shared by
+parameters as columns, `[batch, K, J]` with J = 2 + R: mu, sigma, and those of
+V. The samples `noise`, `[S, K + R]`, are e and f side by side and shared by
 all examples.
 
 Everything runs over the samples in chunks. For class k the logits of a chunk
 are a product of matrices, `parameters[k] @ basis[k]` with the basis
-`[1, e_k, f]`, and the gradient is its transpose, so that one pass over the
-samples gives the loss and the gradient, nothing is kept for a second one, and
-memory beyond the parameters and the noise is that of one chunk.
+`[1, e_k, f]`, and the gradient is its transpose, so that memory beyond the
+parameters and the noise is that of one chunk. For whole labels one pass over
+the samples gives the loss and the gradient; soft ones take two.
 """
 
 import tensorflow as tf
@@ -38,12 +38,35 @@ def nll(labels, packed, noise, temperature: float = 1.) -> tf.Tensor:
 
   Its gradient in mu is the paper's Eq. 14; those in sigma and V weigh the
   same terms with e and f.
+
+  Args:
+    labels: Integers `[batch]`.
+    packed: Parameters `[batch, K, J]`.
+    noise: Samples `[S, K + R]`.
+    temperature: tau.
   """
+  return _loss(_nll_and_gradient, labels, packed, noise, temperature)
+
+
+def cross_entropy(target, packed, noise, temperature: float = 1.) -> tf.Tensor:
+  """Returns `-sum_k target_k log mean_s softmax(z_s)[k]`, `[batch]`.
+
+  Args:
+    target: Soft labels `[batch, K]`.
+    packed: Parameters `[batch, K, J]`.
+    noise: Samples `[S, K + R]`.
+    temperature: tau.
+  """
+  return _loss(
+      _cross_entropy_and_gradient, target, packed, noise, temperature)
+
+
+def _loss(value_and_gradient, labels, packed, noise, temperature):
   @tf.custom_gradient
   def loss(packed):
-    value, gradient = _nll_and_gradient(
+    value, gradient = value_and_gradient(
         labels, _Sampler(packed, noise, temperature))
-    gradient = tf.transpose(gradient, [1, 2, 0]) / temperature
+    gradient = tf.transpose(gradient, [1, 0, 2]) / temperature
     return value, lambda upstream: (
         upstream[:, tf.newaxis, tf.newaxis] * gradient)
 
@@ -99,6 +122,42 @@ def _nll_and_gradient(labels, sampler):
   return value, (expected - one_hot[..., tf.newaxis] * observed) / total
 
 
+def _cross_entropy_and_gradient(target, sampler):
+  """Returns the loss `[batch]` and its gradient in `sampler.parameters`.
+
+  With m_k = mean_s p_sk and r_sk = target_k p_sk / (S m_k), the gradient in
+  z_s is `p_s sum_k r_sk - r_s`. The first pass finds the log m_k, the second
+  the gradient.
+  """
+  target = tf.transpose(target)
+
+  def add_up(start, peak, total):
+    logits, _, valid = sampler.chunk(start)
+    log_p = tf.where(valid, tf.nn.log_softmax(logits, axis=0), float('-inf'))
+    new_peak = tf.maximum(peak, tf.reduce_max(log_p, axis=-1))
+    total = total * tf.exp(peak - new_peak) + tf.reduce_sum(
+        tf.exp(log_p - new_peak[..., tf.newaxis]), axis=-1)
+    return start + sampler.size, new_peak, total
+
+  zeros = tf.zeros_like(sampler.parameters[..., 0])
+  peak, total = sampler.loop(
+      add_up, tf.fill(tf.shape(zeros), tf.constant(float('-inf'), zeros.dtype)),
+      zeros)
+  log_sum = peak + tf.math.log(total)
+
+  def add_gradient(start, gradient):
+    logits, basis, valid = sampler.chunk(start)
+    log_p = tf.where(valid, tf.nn.log_softmax(logits, axis=0), float('-inf'))
+    share = target[..., tf.newaxis] * tf.exp(log_p - log_sum[..., tf.newaxis])
+    residual = tf.exp(log_p) * tf.reduce_sum(share, axis=0) - share
+    return start + sampler.size, gradient + tf.matmul(
+        residual, basis, transpose_b=True)
+
+  gradient = sampler.loop(add_gradient, tf.zeros_like(sampler.parameters))
+  log_mean = log_sum - tf.math.log(sampler.num_samples)
+  return -tf.reduce_sum(target * log_mean, axis=0), gradient
+
+
 class _Sampler:
   """Logits of the samples, chunk by chunk.
 
@@ -111,14 +170,14 @@ class _Sampler:
 
   def __init__(self, packed, noise, temperature):
     packed = tf.convert_to_tensor(packed) / temperature
-    centre = tf.reduce_max(packed[:, :1], axis=-1, keepdims=True)
-    packed = tf.concat([packed[:, :1] - centre, packed[:, 1:]], axis=1)
-    self.parameters = tf.transpose(packed, [2, 0, 1])
-    self._num_classes = packed.shape[-1]
-    self._rank = packed.shape[-2] - 2
+    centre = tf.reduce_max(packed[..., :1], axis=1, keepdims=True)
+    packed = tf.concat([packed[..., :1] - centre, packed[..., 1:]], axis=-1)
+    self.parameters = tf.transpose(packed, [1, 0, 2])
+    self._num_classes = packed.shape[1]
+    self._rank = packed.shape[2] - 2
     self._total = noise.shape[0]
     self.num_samples = tf.constant(self._total, packed.dtype)
-    per_sample = tf.maximum(tf.size(packed[:, 0]), 1)
+    per_sample = tf.maximum(tf.size(packed[..., 0]), 1)
     self.size = tf.clip_by_value(
         _CHUNK // per_sample, min(_MIN_SAMPLES, self._total), self._total)
     noise = tf.transpose(tf.cast(noise, packed.dtype))

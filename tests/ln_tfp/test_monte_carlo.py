@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from experiments.methods import monte_carlo
+from ln_tfp.losses import monte_carlo
 
 B, K = 5, 4
 
@@ -16,18 +16,18 @@ def _problem(rank=0, samples=37, sigma=1., seed=0):
   """Returns labels, packed parameters and noise, in float64."""
   rng = np.random.default_rng(seed)
   packed = np.concatenate([
-      rng.normal(0., 2., [B, 1, K]),
-      rng.uniform(.1, 1., [B, 1, K]) * sigma,
-      rng.normal(0., sigma, [B, rank, K])], axis=1)
+      rng.normal(0., 2., [B, K, 1]),
+      rng.uniform(.1, 1., [B, K, 1]) * sigma,
+      rng.normal(0., sigma, [B, K, rank])], axis=2)
   noise = rng.normal(size=[samples, K + rank])
   return rng.integers(0, K, B), packed, noise
 
 
 def _probabilities(packed, noise, temperature):
   """Softmax of all samples at once, `[S, B, K]`."""
-  mu, sigma, factor = packed[:, 0], packed[:, 1], packed[:, 2:]
+  mu, sigma, factor = packed[..., 0], packed[..., 1], packed[..., 2:]
   logits = mu + sigma * noise[:, None, :K]
-  logits += tf.einsum('sr,brk->sbk', noise[:, K:], factor)
+  logits += tf.einsum('sr,bkr->sbk', noise[:, K:], factor)
   return tf.nn.softmax(logits / temperature)
 
 
@@ -82,8 +82,8 @@ def test_samples_far_apart_neither_overflow_nor_underflow(rank):
 @pytest.mark.parametrize('sigma', [0., 1., 1e4])
 def test_loss_and_gradient_are_finite_at_extreme_logits(sigma):
   labels, packed, noise = _problem(rank=1)
-  packed[:, 0] = 1e4 * np.sign(packed[:, 0])
-  packed[:, 1:] *= sigma
+  packed[..., 0] = 1e4 * np.sign(packed[..., 0])
+  packed[..., 1:] *= sigma
   for temperature in (.1, 20.):
     loss, gradient = _loss(labels, packed, noise, temperature)
     assert np.isfinite(loss).all()
@@ -98,24 +98,24 @@ def test_the_gradient_in_mu_is_equation_14():
     factor = softmax[:, i, c] / softmax[:, i, c].mean()
     expectation = (softmax[:, i] * factor[:, None]).mean(axis=0)
     np.testing.assert_allclose(
-        gradient[i, 0], -(np.eye(K)[c] - expectation), atol=1e-6)
+        gradient[i, :, 0], -(np.eye(K)[c] - expectation), atol=1e-6)
 
 
 def test_without_variance_loss_and_gradient_are_those_of_cross_entropy():
   labels, packed, noise = _problem()
-  packed[:, 1] = 0.
+  packed[..., 1] = 0.
   loss, gradient = _loss(labels, packed, noise, 1.)
-  softmax = tf.nn.softmax(packed[:, 0]).numpy()
+  softmax = tf.nn.softmax(packed[..., 0]).numpy()
   np.testing.assert_allclose(
       loss, -np.log(softmax[np.arange(B), labels]), rtol=1e-5)
   np.testing.assert_allclose(
-      gradient[:, 0], softmax - np.eye(K)[labels], atol=1e-6)
+      gradient[..., 0], softmax - np.eye(K)[labels], atol=1e-6)
 
 
 def test_the_mean_converges_to_the_quadrature_of_two_classes():
   """With K = 2 the softmax is the sigmoid of a normal difference."""
   mu, sigma, factor, temperature = [1., -.5], [.8, 1.5], [2., .5], .7
-  packed = tf.constant([[mu, sigma, factor]])
+  packed = tf.constant([np.transpose([mu, sigma, factor])], tf.float32)
   nodes, weights = np.polynomial.hermite_e.hermegauss(101)
   std = np.sqrt(sigma[0]**2 + sigma[1]**2 + (factor[0] - factor[1])**2)
   difference = (mu[0] - mu[1] + std * nodes) / temperature
@@ -154,10 +154,10 @@ def test_noise_is_a_function_of_seed_and_step():
 _PEAK = """
 import resource
 import tensorflow as tf
-from experiments.methods import monte_carlo
+from ln_tfp.losses import monte_carlo
 
 labels = tf.zeros([128], tf.int32)
-packed = tf.ones([128, 2, 100])
+packed = tf.ones([128, 100, 2])
 
 @tf.function
 def step():

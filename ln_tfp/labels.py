@@ -1,0 +1,246 @@
+"""The one reader of labels: whole, one-hot or soft; checked; made targets.
+
+The losses and the metrics take labels in the forms that Keras's cross entropies
+take together. For predictions of batch shape `[...]` and K classes they are
+
+| form            | shape                 |                                    |
+|-----------------|-----------------------|------------------------------------|
+| whole           | `[...]` or `[..., 1]` | 0 to K - 1, of any dtype           |
+| one-hot or soft | `[..., K]`            | rows not negative that sum to one  |
+
+The shape decides, not the dtype. A row of zeros, as padding leaves it, is a
+label of no class.
+
+A label that is no class is an error that shows it. Where TensorFlow drops
+assertions, that is in what XLA compiles (`jit_compile=True`, and Keras's
+default wherever there is a GPU), its loss, its gradient and its metrics are NaN
+instead.
+"""
+
+import math
+from typing import Any
+
+import keras
+from keras import ops
+import tensorflow as tf
+import tensorflow_probability as tfp
+
+from ln_tfp import checks
+
+Tensor = Any  # of the Keras backend, or what it can convert
+
+
+class Labels:
+  """Labels of one batch.
+
+  Args:
+    y_true: Tensor of shape `[...]`, `[..., 1]` or `[..., K]`.
+    batch_shape: Static shape `[...]` of the predictions.
+    num_classes: K.
+    ignore_class: Labels that are this number neither count nor fail; it need
+      not be a class. Of one-hot labels those with a one in this column.
+    num_columns: K, or the number of columns that soft labels may also have: the
+      last ones stand for no label, such as the dummy class.
+
+  Attributes:
+    is_soft: Whether the labels have columns.
+    num_classes: K.
+    counted: Booleans `[...]`, False where a label is to be ignored; `None` if
+      none is.
+  """
+
+  def __init__(self, y_true: Tensor, batch_shape: tuple[int | None, ...],
+               num_classes: int, ignore_class: int | None = None,
+               num_columns: int | None = None):
+    y_true = ops.convert_to_tensor(y_true)
+    batch_shape = tuple(batch_shape)
+    self.num_classes = num_classes
+    self._num_columns = num_columns or num_classes
+    ignore_class = check_ignore_class(ignore_class)
+    extra = _extra_dimensions(tuple(y_true.shape), batch_shape)
+    self.is_soft = extra == 1 and y_true.shape[-1] in (
+        num_classes, self._num_columns)
+    if not (extra == 0 or self.is_soft or
+            extra == 1 and y_true.shape[-1] == 1):
+      raise ValueError(
+          'Argument `y_true` must hold labels of shape '
+          f'{list(batch_shape)} or {[*batch_shape, 1]}, or soft labels of '
+          f'shape {[*batch_shape, num_classes]}. Received: a tensor of '
+          f'shape {tuple(y_true.shape)}.')
+    if extra == 1 and not self.is_soft:
+      y_true = ops.squeeze(y_true, axis=-1)
+    read = self._read_soft if self.is_soft else self._read_whole
+    self._values, self._valid, ignored = read(y_true, ignore_class)
+    self.counted = None if ignored is None else ops.logical_not(ignored)
+
+  def _read_whole(self, y_true, ignore_class):
+    """Returns integers, which of them are classes, and which are ignored."""
+    if keras.backend.is_float_dtype(y_true.dtype):
+      is_whole = ops.equal(ops.floor(y_true), y_true)
+    else:  # The wide ones stay wide, lest 2**32 become 0.
+      wide = keras.backend.standardize_dtype(y_true.dtype) in (
+          'int64', 'uint32', 'uint64')
+      y_true = ops.cast(y_true, 'int64' if wide else 'int32')
+      is_whole = None
+    valid = ops.logical_and(y_true >= 0, y_true < self.num_classes)
+    if is_whole is not None:
+      valid = ops.logical_and(valid, is_whole)
+    ignored = None
+    if ignore_class is not None:
+      ignored = ops.equal(y_true, ops.cast(ignore_class, y_true.dtype))
+    values = ops.cast(ops.where(valid, y_true, 0), 'int32')
+    return self._checked(
+        values, valid, ignored, y_true, 'Argument `y_true` must hold whole '
+        f'labels from 0 to {self.num_classes - 1}. Received:')
+
+  def _read_soft(self, y_true, ignore_class):
+    """Returns rows over all columns, which are valid, which are ignored."""
+    if not keras.backend.is_float_dtype(y_true.dtype):
+      y_true = ops.cast(y_true, 'float32')
+    total = ops.sum(y_true, axis=-1)
+    valid = ops.logical_and(
+        ops.all(y_true >= 0, axis=-1),
+        ops.logical_or(ops.abs(total - 1.) < 1e-3, ops.equal(total, 0.)))
+    ignored = None
+    if ignore_class is not None and 0 <= ignore_class < self.num_classes:
+      ignored = ops.equal(y_true[..., ignore_class], 1.)
+    missing = self._num_columns - y_true.shape[-1]
+    values = y_true if not missing else ops.pad(
+        y_true, [[0, 0]] * (len(y_true.shape) - 1) + [[0, missing]])
+    return self._checked(
+        values, valid, ignored, y_true, 'Argument `y_true` must hold labels, '
+        'or soft labels that are not negative and sum to one. Received:')
+
+  def _checked(self, values, valid, ignored, y_true, message):
+    if ignored is not None:
+      valid = ops.logical_or(valid, ignored)
+    return _require(values, valid, y_true, message), valid, ignored
+
+  def classes(self) -> Tensor:
+    """Returns the label, or the likeliest of soft ones, int32 `[...]`.
+
+    It is -1 for a row of zeros, which is no class.
+    """
+    if not self.is_soft:
+      return self._values
+    likeliest = ops.cast(ops.argmax(self._values, axis=-1), 'int32')
+    return ops.where(ops.any(self._values > 0, axis=-1), likeliest, -1)
+
+  def distribution(self, dtype: str) -> Tensor:
+    """Returns the labels as rows over all columns, `[..., num_columns]`."""
+    if self.is_soft:
+      return ops.cast(self._values, dtype)
+    return ops.one_hot(self._values, self._num_columns, dtype=dtype)
+
+  def smoothed(self, label_smoothing: float, dtype: str) -> Tensor:
+    """Returns `(1 - t) onehot + t / num_columns`, `t = label_smoothing`."""
+    uniform = label_smoothing / self._num_columns
+    return (1. - label_smoothing) * self.distribution(dtype) + uniform
+
+  def logits(self, label_smoothing: float, dtype: str) -> tuple[Tensor, Tensor]:
+    """Returns the target `S_C^-1(q)` and the log Jacobian of `S_C` there.
+
+    `q` is `smoothed`. For whole labels both are known in advance: with the
+    dummy class the logits are `C` at the label and 0 elsewhere (the paper's
+    Appendix B.5).
+    """
+    if self.is_soft:
+      bijector = tfp.bijectors.SoftmaxCentered()
+      logits = bijector.inverse(self.smoothed(label_smoothing, dtype))
+      return logits, bijector.forward_log_det_jacobian(logits, event_ndims=1)
+    size, t = self._num_columns, label_smoothing
+    high = math.log(((1. - t) * size + t) / t)
+    logits = high * ops.one_hot(self._values, size - 1, dtype=dtype)
+    if self.num_classes == size:  # without a dummy class the last is the origin
+      is_last = ops.equal(self._values, size - 1)
+      logits -= high * ops.cast(is_last, dtype)[..., None]
+    return logits, size * math.log(t / size) + high + 0.5 * math.log(size)
+
+  def finish(self, values: Tensor) -> Tensor:
+    """Returns `[...]` values as a loss or a metric shall give them.
+
+    Those of invalid labels are NaN, and the gradient with them; those of
+    ignored ones are zero, and a Keras mask says that they do not count.
+    """
+    # The choice is for the value, the product for the gradient: XLA may drop a
+    # NaN by which a converted boolean is multiplied.
+    nan = ops.cast(float('nan'), values.dtype)
+    poison = ops.where(self._valid, ops.ones([], values.dtype), nan)
+    values = ops.where(self._valid, values * poison, nan)
+    if self.counted is None:
+      return values
+    values = ops.where(self.counted, values, ops.zeros([], values.dtype))
+    values._keras_mask = self.counted
+    return values
+
+
+def check_ignore_class(ignore_class: int | None) -> int | None:
+  """Returns a whole number as an integer, and `None` as it is."""
+  if ignore_class is None:
+    return None
+  return checks.whole('ignore_class', ignore_class)
+
+
+def align_weights(weights: Tensor, num_dims: int) -> Tensor:
+  """Returns sample weights with `num_dims` axes, to go with `[...]` values.
+
+  They may have an axis of size one too many, or lack the last axes.
+  """
+  weights = ops.convert_to_tensor(weights)
+  if len(weights.shape) == num_dims + 1 and weights.shape[-1] == 1:
+    return ops.squeeze(weights, axis=-1)
+  while len(weights.shape) < num_dims:
+    weights = ops.expand_dims(weights, axis=-1)
+  return weights
+
+
+def without_uncounted(y_true: Tensor, num_dims: int, *weights: Tensor | None):
+  """Returns the labels with zeros where a weight (or mask) is zero.
+
+  Zero is always valid, so that labels that do not count cannot fail.
+
+  Args:
+    y_true: Labels in any form.
+    num_dims: Number of dimensions of the batch `[...]`.
+    *weights: Each of shape `[...]`, or `None`.
+  """
+  for weight in weights:
+    if weight is not None:
+      y_true = ops.convert_to_tensor(y_true)
+      counts = ops.not_equal(weight, ops.cast(0, weight.dtype))
+      if len(y_true.shape) > num_dims:
+        counts = ops.expand_dims(counts, axis=-1)
+      y_true = ops.where(counts, y_true, ops.zeros([], y_true.dtype))
+  return y_true
+
+
+def mask_of(y_pred: Tensor) -> Tensor | None:
+  """Returns the mask that Keras keeps as an attribute of a tensor."""
+  return getattr(y_pred, '_keras_mask', None)
+
+
+def _extra_dimensions(shape, batch_shape):
+  """Returns how many axes follow the batch, or `None` if it does not fit."""
+  begins = len(shape) >= len(batch_shape) and all(
+      a is None or b is None or a == b for a, b in zip(shape, batch_shape))
+  return len(shape) - len(batch_shape) if begins else None
+
+
+def _require(result, valid, values, message):
+  """Returns `result`, or fails and shows one of the values that are invalid.
+
+  What the failure shows is computed in its own branch, and by a gather: a slice
+  at a computed position would make XLA compile anew for every batch.
+  """
+  def fail():
+    position = tf.argmin(tf.cast(tf.reshape(valid, [-1]), tf.int32))
+    rows = tf.reshape(values, [-1, *values.shape[valid.shape.rank:]])
+    check = tf.raw_ops.Assert(
+        condition=False, data=[message, tf.gather(rows, position)],
+        summarize=10)
+    with tf.control_dependencies([] if check is None else [check]):
+      return tf.constant(False)
+
+  check = tf.cond(tf.reduce_all(valid), lambda: tf.constant(True), fail)
+  with tf.control_dependencies([check]):
+    return tf.identity(result)

@@ -1,0 +1,104 @@
+"""What the losses share as Keras objects."""
+
+from typing import Any
+
+import keras
+from keras import ops
+import tensorflow as tf
+
+from ln_tfp import labels as labels_lib
+
+Tensor = labels_lib.Tensor
+
+
+class LabelLoss(keras.losses.Loss):
+  """A Keras loss of labels in any form (see `ln_tfp.labels`).
+
+  Labels whose weight or mask is zero are never checked. Subclasses have a
+  `call` that returns `[...]` values, and `arguments`, their own part of the
+  configuration.
+
+  Args:
+    ignore_class: Labels that are this number neither count nor fail, as in
+      Keras's `SparseCategoricalCrossentropy`.
+    reduction: As of every Keras loss.
+    name: As of every Keras loss.
+    dtype: As of every Keras loss.
+  """
+
+  num_event_dims = 1  # axes of a prediction: K logits
+
+  def __init__(self, ignore_class: int | None, reduction: str | None,
+               name: str | None, dtype: Any):
+    super().__init__(name=name, reduction=reduction, dtype=dtype)
+    self.ignore_class = labels_lib.check_ignore_class(ignore_class)
+
+  def __call__(self, y_true, y_pred, sample_weight=None):
+    # Keras tells the weights to `__call__` alone.
+    num_dims = len(y_pred.shape) - self.num_event_dims
+    if sample_weight is not None:
+      sample_weight = labels_lib.align_weights(sample_weight, num_dims)
+    y_true = labels_lib.without_uncounted(
+        y_true, num_dims, sample_weight, labels_lib.mask_of(y_pred))
+    return super().__call__(y_true, y_pred, sample_weight)
+
+  def arguments(self) -> dict[str, Any]:
+    """Returns the subclass's own arguments by name."""
+    raise NotImplementedError
+
+  def get_config(self) -> dict[str, Any]:
+    return {
+        **super().get_config(),
+        **self.arguments(),
+        'ignore_class': self.ignore_class,
+    }
+
+
+class RandomLoss(LabelLoss):
+  """A loss that draws random numbers, new ones at every call.
+
+  The state is a `keras.random.SeedGenerator`, which Keras does not save with
+  the model. Replicas of a `tf.distribute` strategy share it.
+
+  Args:
+    seed: Integer; `None` takes one from Keras.
+    **kwargs: As of `LabelLoss`.
+  """
+
+  def __init__(self, seed: int | None, **kwargs):
+    super().__init__(**kwargs)
+    self.seed = seed
+    self._generator = keras.random.SeedGenerator(seed)
+
+  def next_seed(self) -> tuple[Tensor, Tensor]:
+    """Returns two integers, the same on every replica and new at every call."""
+    seed, step = tf.unstack(tf.cast(self._generator.next(), tf.int64))
+    return seed, step
+
+
+def read_logits(y_true: Tensor, y_pred: Tensor, from_logits: bool,
+                ignore_class: int | None) -> tuple[labels_lib.Labels, Tensor]:
+  """Returns the labels and the logits `[..., K]` of a softmax classifier.
+
+  Args:
+    y_true: Labels in any form.
+    y_pred: Logits `[..., K]`, or probabilities.
+    from_logits: Which of them.
+    ignore_class: As in `LabelLoss`.
+  """
+  y_pred = ops.convert_to_tensor(y_pred)
+  shape = tuple(y_pred.shape)
+  if not shape or shape[-1] is None or shape[-1] < 2:
+    raise ValueError(
+        'Argument `y_pred` must be logits or probabilities of at least two '
+        f'classes, of shape [..., K]. Received: a tensor of shape {shape}.')
+  labels = labels_lib.Labels(y_true, shape[:-1], shape[-1], ignore_class)
+  if not from_logits:  # The softmax of log p is p.
+    y_pred = ops.log(ops.maximum(y_pred, keras.config.epsilon()))
+  return labels, y_pred
+
+
+def replica_id() -> int | Tensor:
+  """Returns the number of this replica among all of a `tf.distribute` one."""
+  context = tf.distribute.get_replica_context()
+  return 0 if context is None else context.replica_id_in_sync_group
