@@ -3,13 +3,20 @@
     report = ln_tfp.audit_labels(model, images, labels)
     print(report)
     report.to_csv('labels.csv')
-    report.save('audit.html')
+    report.save('audit.html')                     # review them, download
+    after = report.apply('decisions.csv')         # labels after that
 
 `python -m ln_tfp.audit` trains a model for it, too.
 """
 
 from ln_tfp.audit.auditing import audit_labels
+from ln_tfp.audit.decisions import Corrected
+from ln_tfp.audit.decisions import Decision
 from ln_tfp.audit.report import ConfusedPair
 from ln_tfp.audit.report import LabelReport
+from ln_tfp.audit.trust import Trust
 
-__all__ = ['ConfusedPair', 'LabelReport', 'audit_labels']
+__all__ = [
+    'ConfusedPair', 'Corrected', 'Decision', 'LabelReport', 'Trust',
+    'audit_labels',
+]

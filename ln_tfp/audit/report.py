@@ -1,5 +1,6 @@
 """The result of an audit."""
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 import functools
@@ -12,7 +13,9 @@ import numpy as np
 
 from ln_tfp import random
 from ln_tfp.audit import audit_page
+from ln_tfp.audit import decisions as decisions_lib
 from ln_tfp.audit import flagging
+from ln_tfp.audit import label_studio
 from ln_tfp.audit import neighbours as neighbours_lib
 from ln_tfp.audit import spreadsheet
 from ln_tfp.audit import trust as trust_lib
@@ -198,6 +201,45 @@ class LabelReport:
         i: values[i] for i in needed}
     return dataclasses.replace(
         report, examples=pick(inputs), rows=pick(rows), neighbours=near)
+
+  def apply(
+      self, decisions: str | os.PathLike | Iterable[decisions_lib.Decision]
+  ) -> decisions_lib.Corrected:
+    """Returns the labels after what was decided on the page.
+
+        after = report.apply('decisions.csv')
+        ln_tfp.audit_labels(model, x[after.kept], after.labels[after.kept],
+                            certain=after.certain[after.kept])
+
+    Args:
+      decisions: the file, or a list of `Decision`.
+
+    Returns:
+      A `Corrected` whose labels are int32 `[N]`; the report stays as it is.
+    """
+    names = np.array(self.class_names, object)
+    after = decisions_lib.apply(decisions, self.ids, names[self.given])
+    classes = {name: k for k, name in enumerate(self.class_names)}
+    for name in after.labels:
+      if name not in classes:
+        raise ValueError(f'Argument `decisions` has a label {name!r}, which is '
+                         'no class of this report.')
+    return dataclasses.replace(after, labels=np.array(
+        [classes[name] for name in after.labels], np.int32))
+
+  def to_label_studio(
+      self, path: str | os.PathLike, prefix: str = '') -> None:
+    """Writes the issues as tasks for Label Studio, suggestions as predictions.
+
+    What comes back, exported as JSON, is understood by `apply`.
+    `ln_tfp.audit.label_studio.config` makes the configuration for it.
+
+    Args:
+      path: the JSON file.
+      prefix: what makes an id the address of an image for Label Studio, such as
+        '/data/local-files/?d=images/'.
+    """
+    label_studio.write(self, path, prefix)
 
   def to_csv(self, path: str | os.PathLike) -> None:
     """Writes a line for each example, in the order of the data.
