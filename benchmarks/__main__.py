@@ -20,7 +20,8 @@ import sys
 import tensorflow as tf
 
 from benchmarks import timing
-from experiments.training import environment
+from experiments.training import devices
+from experiments.training import results
 from ln_tfp import files
 
 NAMES = ('loss', 'heteroscedastic', 'step', 'data', 'sweep', 'growth')
@@ -44,8 +45,8 @@ def run_here(name: str) -> None:
 
 def setup() -> str:
   """Hardware and versions."""
-  device = environment.device(tf.distribute.get_strategy())
-  versions = environment.versions()
+  device = devices.describe(tf.distribute.get_strategy())
+  versions = results.versions()
   cores = len(os.sched_getaffinity(0))
   return (
       f'{device["name"]}, {cores} cores, TensorFlow {versions["tensorflow"]}, '

@@ -26,7 +26,8 @@ from sklearn import metrics
 import tensorflow as tf
 
 from experiments import data
-from experiments.training import environment
+from experiments.training import devices
+from experiments.training import results
 import ln_tfp
 from ln_tfp import random
 from ln_tfp.audit import fitting
@@ -159,8 +160,8 @@ def _mean(figures, key, digits):
 
 
 def _setup():
-  device = environment.device(tf.distribute.get_strategy())
-  versions = environment.versions()
+  device = devices.describe(tf.distribute.get_strategy())
+  versions = results.versions()
   return (
       f'Means of {len(_SEEDS)} seeds. {device["name"]}, TensorFlow '
       f'{versions["tensorflow"]}, Keras {versions["keras"]}, Python '

@@ -17,8 +17,8 @@ import tensorflow as tf
 from benchmarks import timing
 from experiments import data
 from experiments import training
-from experiments.training import loop as loop_lib
-from experiments.training import strategies
+from experiments.training import devices
+from experiments.training import trainer as trainer_lib
 
 _DIGITS_EPOCHS = 5
 
@@ -27,8 +27,8 @@ def make_loop(
     run: training.Run, splits: data.Source,
     epochs: int = 1) -> timing.Contestant:
   """Epochs of the loop."""
-  loop = loop_lib.Loop(
-      run, run.resolve_method(), splits, strategies.create('one'))
+  loop = trainer_lib.Trainer(
+      run, run.resolve_method(), splits, devices.create('one'))
   done = 0
 
   def contestant():

@@ -6,7 +6,11 @@ NumPy, and become float32 at the very end.
 
 import dataclasses
 
+from etils import epy
 import numpy as np
+
+with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
+  from ln_tfp import random
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,12 +95,12 @@ class Preprocessing:
 
   def flips(self, seed: int, epoch: int, ids) -> np.ndarray:
     """Returns which images augmentation mirrors, a mask `[B]`."""
-    return _uniform('flip', seed, epoch, ids) < 0.5
+    return random.uniform('flip', seed, epoch, ids) < 0.5
 
   def crops(self, seed: int, epoch: int, ids) -> np.ndarray:
     """Returns top and left of random crops as shares of the space, `[B, 2]`."""
     axes = np.arange(2)
-    return _uniform('crop', seed, epoch, ids[:, np.newaxis], axes)
+    return random.uniform('crop', seed, epoch, ids[:, np.newaxis], axes)
 
   def affine(self) -> tuple[np.ndarray, np.ndarray]:
     """Factor and offset of each channel."""
@@ -105,9 +109,3 @@ class Preprocessing:
     mean, std = np.float64(self.mean), np.float64(self.std)
     return (self.scale / std).astype(np.float32), (-mean / std).astype(
         np.float32)
-
-
-def _uniform(*counters):
-  # Not at the top: it brings TensorFlow, which the registry does without.
-  from ln_tfp import random  # pylint: disable=import-outside-toplevel
-  return random.uniform(*counters)

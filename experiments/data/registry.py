@@ -5,19 +5,21 @@ asymmetric noise, and what the protocols and search grids need to know of it.
 `load` never uses the network, `prepare` may.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 import dataclasses
 import importlib
 import os
 import pathlib
 import types
-import typing
 from typing import Any
+
+from etils import epy
 
 from experiments.data import preprocessing as preprocessing_lib
 
-# Nothing here may import TensorFlow: flags are parsed before it is.
-if typing.TYPE_CHECKING:
+with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
   from experiments.data import examples
 
 # Where TFDS puts data sets, too.
@@ -157,7 +159,7 @@ def traits(name: str) -> Traits:
 
 
 def load(
-    name: str, data_dir: str | os.PathLike | None = None) -> 'examples.Source':
+    name: str, data_dir: str | os.PathLike | None = None) -> examples.Source:
   """Returns a data set that is on this machine.
 
   Args:

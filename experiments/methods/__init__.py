@@ -19,6 +19,7 @@ __getattr__, __dir__ = experiments.lazy(__name__, {
     'Loss': 'experiments.methods.keras_loss:Loss',
     'Method': 'experiments.methods.base:Method',
     'NAMES': 'experiments.methods.registry:NAMES',
+    'asks': 'experiments.methods.registry:asks',
     'estimate_transition': 'experiments.methods.forward:estimate_transition',
     'get': 'experiments.methods.registry:get',
 })

@@ -7,7 +7,10 @@ from typing import Any
 from typing import ClassVar
 
 import keras
+import numpy as np
 import tensorflow as tf
+
+from experiments.data import registry
 
 
 class Method(abc.ABC):
@@ -20,6 +23,8 @@ class Method(abc.ABC):
 
   name: ClassVar[str]  # as in the paper's tables
   is_random: ClassVar[bool] = False  # whether the loss draws random numbers
+  # Hyperparameters that an option of the protocol of the same name replaces.
+  protocol_options: ClassVar[tuple[str, ...]] = ()
 
   @abc.abstractmethod
   def head(self, num_classes: int, kernel_regularizer=None,
@@ -58,9 +63,42 @@ class Method(abc.ABC):
         head that has one (LN); without effect on all others.
     """
 
+  def watched(self) -> 'Method':
+    """Returns the method for the accuracy on the way, which may be cheaper."""
+    return self
+
+  def requires(self) -> 'Method | None':
+    """Returns the method whose run, all else equal, must be finished first.
+
+    That run then leaves `estimate` of its last and of its best weights in
+    its result, and `use` takes what it needs of them.
+    """
+    return None
+
+  @classmethod
+  def estimate(cls, probabilities: np.ndarray,
+               dataset: registry.Traits) -> np.ndarray:
+    """Returns what the run of `requires` leaves, a matrix.
+
+    Args:
+      probabilities: `[N, K]`, its predictions for the training and validation
+        images.
+      dataset: the traits of the data set.
+    """
+    raise NotImplementedError(f'{cls.name} requires no other run.')
+
+  def use(self, result) -> 'Method':
+    """Returns the method with what it takes from the `Result` of `requires`."""
+    del result
+    return self
+
+  def taken(self) -> Any:
+    """Returns what `use` has taken, for the result; None of nothing."""
+    return None
+
   @classmethod
   @abc.abstractmethod
-  def grid(cls, dataset: str) -> Iterator['Method']:
+  def grid(cls, dataset: registry.Traits) -> Iterator['Method']:
     """Yields the points of the paper's hyperparameter search (Appendix C)."""
 
   def hyperparameters(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from experiments.methods import base
+from experiments.methods import ce
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +42,20 @@ class Forward(base.LogitsMethod):
 
   def hyperparameters(self):
     return {'estimate_from': self.estimate_from}
+
+  def requires(self):
+    return ce.CE()
+
+  @classmethod
+  def estimate(cls, probabilities, dataset):
+    return estimate_transition(probabilities, dataset.anchor_percentile)
+
+  def use(self, result):
+    return self.with_transition(
+        result.transition_estimates[self.estimate_from])
+
+  def taken(self):
+    return self.transition
 
   def with_transition(self, transition) -> 'Forward':
     """Returns the same method with this matrix, `[K, K]`."""

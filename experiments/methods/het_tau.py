@@ -28,7 +28,7 @@ class HetTau(het.Het):
   @classmethod
   def grid(cls, dataset):
     for temperature in TEMPERATURES:
-      yield cls(cls._grid_samples(dataset), temperature)
+      yield cls(dataset.samples, temperature)
 
   def _temperature(self):
     return self.temperature

@@ -7,8 +7,6 @@ from typing import ClassVar
 from experiments.methods import base
 from experiments.methods import het_tau
 
-_TWO_CLASSES = ('two_moons', 'circles')
-
 
 @dataclasses.dataclass(frozen=True)
 class HetTauSigma(het_tau.HetTau):
@@ -29,9 +27,9 @@ class HetTauSigma(het_tau.HetTau):
 
   @classmethod
   def grid(cls, dataset):
-    ranks = (1, 2) if dataset in _TWO_CLASSES else (1, 2, 4)
+    ranks = (1, 2) if len(dataset.class_names) == 2 else (1, 2, 4)
     for temperature, rank in itertools.product(het_tau.TEMPERATURES, ranks):
-      yield cls(cls._grid_samples(dataset), temperature, rank)
+      yield cls(dataset.samples, temperature, rank)
 
   def _rank(self):
     return self.rank

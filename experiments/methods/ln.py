@@ -8,8 +8,6 @@ from experiments.methods import base
 from ln_tfp import heads
 from ln_tfp import losses
 
-_MNIST_LIKE = ('mnist', 'fashion_mnist', 'digits', 'digits_n')
-
 
 @dataclasses.dataclass(frozen=True)
 class LN(base.Method):
@@ -25,6 +23,7 @@ class LN(base.Method):
   """
 
   name: ClassVar[str] = 'LN'
+  protocol_options: ClassVar[tuple[str, ...]] = ('label_smoothing',)
   temperature: float = .5
   min_scale: float = .5
   covariance: str = 'full'
@@ -67,8 +66,6 @@ class LN(base.Method):
 
   @classmethod
   def grid(cls, dataset):
-    # .316 is sqrt(.1): the paper's 0.1 for MNIST may mean lambda or lambda^2.
-    min_scales = (
-        (.1, .316, .5, 1.) if dataset in _MNIST_LIKE else (.5, 1.))
-    for temperature, min_scale in itertools.product((.1, .5, 1.), min_scales):
+    for temperature, min_scale in itertools.product(
+        (.1, .5, 1.), dataset.min_scales):
       yield cls(temperature=temperature, min_scale=min_scale)

@@ -21,6 +21,15 @@ _PLACES = {
 NAMES = tuple(_PLACES)
 
 
+def asks(method: 'methods.Method') -> type['methods.Method'] | None:
+  """Returns the method, if any, that needs a finished run of this one."""
+  for place in _PLACES.values():
+    asking = pkgutil.resolve_name(place)
+    if asking().requires() == method:
+      return asking
+  return None
+
+
 def get(name: str, **hyperparameters) -> 'methods.Method':
   """Returns the method `name`, one of `NAMES`, with these hyperparameters."""
   if name not in NAMES:

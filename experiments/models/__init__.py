@@ -13,6 +13,7 @@ import experiments
 
 __getattr__, __dir__ = experiments.lazy(__name__, {
     'NAMES': 'experiments.models.network:NAMES',
+    'arguments': 'experiments.models.network:arguments',
     'build': 'experiments.models.network:build',
     'lenet5': 'experiments.models.lenet:lenet5',
     'mlp': 'experiments.models.perceptron:mlp',

@@ -1,6 +1,11 @@
 """LeNet-5, the paper's network for MNIST."""
 
-import keras
+from __future__ import annotations
+
+from etils import epy
+
+with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
+  import keras
 
 
 def lenet5(input_shape: tuple[int, int, int] = (28, 28, 1)) -> keras.Model:

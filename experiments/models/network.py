@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Mapping
 import contextlib
+import inspect
 import random
+from typing import Any
 
 from etils import epy
 
@@ -14,6 +17,27 @@ with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
   import keras
 
 NAMES = ('mlp', 'lenet5', 'wide_resnet', 'resnet50')
+
+
+def arguments(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+  """Returns the arguments of a backbone with their defaults.
+
+  Args:
+    name: One of `NAMES`.
+    given: Arguments, which must be among them.
+  """
+  if name not in NAMES:
+    raise ValueError(
+        f'Argument `model` must be one of {", ".join(NAMES)}. '
+        f'Received: model={name!r}.')
+  _, *parameters = inspect.signature(getattr(models, name)).parameters.values()
+  defaults = {parameter.name: parameter.default for parameter in parameters}
+  for key in given:
+    if key not in defaults:
+      raise ValueError(
+          f'{name} has no argument `{key}`; it has '
+          f'{", ".join(defaults) or "none"}.')
+  return defaults
 
 
 @contextlib.contextmanager
@@ -51,10 +75,7 @@ def build(name: str, input_shape: tuple[int, ...], head: keras.Layer, *,
   Returns:
     A Keras model that is not compiled.
   """
-  if name not in NAMES:
-    raise ValueError(
-        f'Argument `name` must be one of {", ".join(NAMES)}. '
-        f'Received: name={name!r}.')
+  arguments(name, backbone_arguments)
   if not isinstance(head, keras.Layer) or head.built:
     raise ValueError(
         'Argument `head` must be a Keras layer that is not built yet, since '

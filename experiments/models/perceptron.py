@@ -1,8 +1,13 @@
 """Multilayer perceptron."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
-import keras
+from etils import epy
+
+with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
+  import keras
 
 
 def mlp(input_shape: tuple[int, ...],

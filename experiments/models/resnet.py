@@ -1,11 +1,16 @@
 """ResNet-50 of `keras.applications`, the paper's network for Clothing1M."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 import os
 import pathlib
 
-import keras
+from etils import epy
 import numpy as np
+
+with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
+  import keras
 
 _FILE = 'resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5'
 # What Keras's file was trained on: blue, green, red in 0..255 less these.

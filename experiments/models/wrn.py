@@ -1,6 +1,11 @@
 """Wide residual networks (Zagoruyko and Komodakis, 2016)."""
 
-import keras
+from __future__ import annotations
+
+from etils import epy
+
+with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
+  import keras
 
 
 def wide_resnet(input_shape: tuple[int, int, int] = (32, 32, 3),

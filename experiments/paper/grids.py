@@ -10,6 +10,7 @@ import dataclasses
 import statistics
 from typing import Any
 
+from experiments import data
 from experiments import methods as methods_lib
 from experiments import training
 from experiments.paper import published
@@ -23,7 +24,7 @@ CALIBRATION_METHODS = ('Het-tau-Sigma', 'CE', 'GCE', 'NAN', 'LN')
 
 def points(run: training.Run, method: str) -> Iterator[methods_lib.Method]:
   """The points of the search for a method (Appendix C)."""
-  yield from type(methods_lib.get(method)).grid(run.dataset)
+  yield from type(methods_lib.get(method)).grid(data.traits(run.dataset))
 
 
 def seeded(

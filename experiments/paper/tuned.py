@@ -43,7 +43,7 @@ def method(
     printed_lambda: take LN's lambda on MNIST as the paper's table prints it.
       By default its 0.1 is read as lambda^2, see docs/protocol.md.
   """
-  first, *others = type(methods.get(name)).grid(dataset)
+  first, *others = type(methods.get(name)).grid(data.traits(dataset))
   if not others:
     return first  # nothing to tune
   values = hyperparameters(

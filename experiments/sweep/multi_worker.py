@@ -31,12 +31,12 @@ from experiments import training
 from experiments.cli import recipes
 from experiments.sweep import locks
 from experiments.sweep import worker
+from experiments.training import cluster
 
 with epy.lazy_imports():
   import tensorflow as tf
 
-  from experiments.training import cluster
-  from experiments.training import strategies
+  from experiments.training import devices
 
 FLAGS = flags.FLAGS
 
@@ -211,9 +211,9 @@ def follow(load: Load) -> int:
 
 
 def _share(strategy, content):
-  with cluster.naming_lost_workers(
+  with devices.naming_lost_workers(
       strategy, lambda: 'Start the same command on all workers again.'):
-    return strategies.share_from_chief(strategy, content)
+    return devices.share_from_chief(strategy, content)
 
 
 def _train(task, strategy, load, progress=None):

@@ -2,12 +2,20 @@
 
 import dataclasses
 import hashlib
+from importlib import metadata
 import json
 import os
 import pathlib
+import platform
 from typing import Any
 
-from ln_tfp import files
+from etils import epy
+
+with epy.lazy_imports():  # it brings TensorFlow; reading results needs none
+  from ln_tfp import files
+
+_PACKAGES = (
+    'ln_tfp', 'tensorflow', 'keras', 'tensorflow-probability', 'numpy')
 
 
 class DamagedResultError(ValueError):
@@ -111,3 +119,14 @@ def write(result: Result, output_dir: str | os.PathLike) -> pathlib.Path:
 def sha256(content: bytes) -> str:
   """The hash by which kept weights are recognised."""
   return hashlib.sha256(content).hexdigest()
+
+
+def versions() -> dict[str, str]:
+  """Versions of Python and of the packages that compute."""
+  found = {'python': platform.python_version()}
+  for package in _PACKAGES:
+    try:
+      found[package] = metadata.version(package)
+    except metadata.PackageNotFoundError:  # used from a checkout, or tf-nightly
+      found[package] = 'unknown'
+  return found

@@ -1,22 +1,28 @@
 """`train`: from a `Run` to a `Result`, through crashes if need be."""
 
+import dataclasses
+import json
 import os
+import time
+from typing import Any
 from typing import TextIO
 
-import keras
+import numpy as np
 import tensorflow as tf
 
 from experiments import data
-from experiments.training import cluster
-from experiments.training import networks
-from experiments.training import reports
+from experiments import methods
+from experiments.training import devices
+from experiments.training import loading
+from experiments.training import progress as progress_lib
 from experiments.training import results
 from experiments.training import runs
 from experiments.training import store as store_lib
-from experiments.training import strategies
-from experiments.training import training as training_lib
+from experiments.training import trainer as trainer_lib
 
 Path = str | os.PathLike
+# Of the time of a run, spent on checkpoints.
+_SAVING_SHARE = .05
 
 
 def train(
@@ -34,7 +40,7 @@ def train(
     output_dir: for results, weights and checkpoints. A run whose result is
       there is not trained again, one that was interrupted goes on. None keeps
       nothing.
-    strategy: see `strategies.create`, or a `tf.distribute.Strategy`.
+    strategy: see `devices.create`, or a `tf.distribute.Strategy`.
     progress: a text stream for the progress line.
     keep_weights: whether the final weights are kept beside the result, for
       `load_model`.
@@ -45,87 +51,241 @@ def train(
     `LostWorkerError` where another worker is gone.
   """
   if isinstance(strategy, str):
-    strategy = strategies.create(strategy)
+    strategy = devices.create(strategy)
   if keep_weights and output_dir is None:
     raise ValueError(
         'Argument `keep_weights` needs `output_dir`. '
         'Received: output_dir=None.')
   store = store_lib.Store(run.key, output_dir, strategy)
-  with cluster.naming_lost_workers(strategy, lambda: _how_to_resume(store)):
+  with devices.naming_lost_workers(strategy, store.how_to_resume):
     found = store.find(keep_weights)
     if found is not None:
       return found
-    return _train(
-        run, store, source=source, data_dir=data_dir, output_dir=output_dir,
-        strategy=strategy, progress=progress, keep_weights=keep_weights,
-        tensorboard_dir=tensorboard_dir)
+    if source is None:
+      source = data.load(run.dataset, data_dir=data_dir)
+    needed = [
+        train(other, source=source, output_dir=output_dir, strategy=strategy,
+              progress=progress, tensorboard_dir=tensorboard_dir)
+        for other in run.prerequisites()]
+    training = _Training(run, needed, source, strategy, store)
+    is_chief = devices.worker(strategy)[0] == 0
+    with progress_lib.Report(
+        run, start=training.epoch, steps_per_epoch=training.steps_per_epoch,
+        stream=progress if is_chief else None,
+        tensorboard_dir=tensorboard_dir if is_chief else None) as report:
+      training.train(report)
+    result, weights = training.measure()
+    return store.finish(result, weights if keep_weights else None)
 
 
-def _train(
-    run: runs.Run, store: store_lib.Store, *, source: data.Source | None,
-    data_dir: Path | None, output_dir: Path | None,
-    strategy: tf.distribute.Strategy, progress: TextIO | None,
-    keep_weights: bool, tensorboard_dir: Path | None) -> results.Result:
-  """Trains a run that has no result yet."""
-  if source is None:
-    source = data.load(run.dataset, data_dir=data_dir)
-  _check(run, source, strategy)
-  needed = [
-      train(other, source=source, output_dir=output_dir, strategy=strategy,
-            progress=progress, tensorboard_dir=tensorboard_dir)
-      for other in run.prerequisites()]
-  training = training_lib.Training(run, needed, source, strategy, store)
-  chief = strategies.worker(strategy)[0] == 0
-  with reports.Report(
-      run, start=training.epoch, steps_per_epoch=training.steps_per_epoch,
-      stream=progress if chief else None,
-      tensorboard_dir=tensorboard_dir if chief else None) as report:
-    training.train(report)
-  result, weights = training.measure()
-  return store.finish(result, weights if keep_weights else None)
+@dataclasses.dataclass
+class _Records:
+  """What a run remembers of its epochs, beside the variables."""
+  history: dict[str, list[float | None]] = dataclasses.field(
+      default_factory=dict)
+  epoch_seconds: list[float] = dataclasses.field(default_factory=list)
+  step_seconds: float = 0.
+  wall_seconds: float = 0.
+  best_accuracy: float = -1.
+
+  @property
+  def epoch(self) -> int:
+    """Number of finished epochs."""
+    return len(self.epoch_seconds)
 
 
-def load_model(
-    run: runs.Run | results.Result, output_dir: Path) -> keras.Model:
-  """The network of a finished run, with the weights kept beside its result.
+class _Training:
+  """Drives a `Trainer` over its epochs, with checkpoints between them.
+
+  After each epoch, unless that would take more than a twentieth of the time:
+  then after some.
 
   Args:
-    run: the run or its result.
-    output_dir: that of `train(..., keep_weights=True)`.
-
-  Returns:
-    A Keras model: inputs as `data.Batches` prepares them -> outputs of the
-    method's head.
+    run: the run.
+    needed: the results of its prerequisites.
+    source: the data set.
+    strategy: where to compute.
+    store: where the checkpoints are.
   """
-  result = run
-  if isinstance(run, runs.Run):
-    result = results.read(results.path(output_dir, run.key))
-  weights = store_lib.read_weights(result, output_dir)
-  run = runs.Run.from_dict(result.run)
-  model = networks.build_model(
-      run, run.resolve_method(), tuple(result.input_shape), result.num_classes)
-  for index, variable in enumerate(model.variables):
-    variable.assign(weights[f'model/{index:04d}'])
-  return model
+
+  def __init__(
+      self, run: runs.Run, needed: list[results.Result], source: data.Source,
+      strategy: tf.distribute.Strategy, store: store_lib.Store):
+    self._begin = time.perf_counter()
+    self._run = run
+    self._strategy = strategy
+    self._store = store
+    self._method = run.resolve_method()
+    self._divergence = None
+    for result in needed:
+      if result.status == 'diverged':
+        self._divergence = {
+            'epoch': 0, 'quantity': f'what {result.key} leaves: it diverged'}
+      else:
+        self._method = self._method.use(result)
+    self._asks = methods.asks(self._method)
+    self._splits = loading.load_splits(run, source=source)
+    self._trainer = trainer_lib.Trainer(
+        run, self._method, self._splits, strategy)
+    self._records = _Records()
+    self._best = {}
+    self._next_save = 0.
+    self._resume()
+    self._earlier_seconds = self._records.wall_seconds
+
+  @property
+  def epoch(self) -> int:
+    """Number of finished epochs."""
+    return self._records.epoch
+
+  @property
+  def steps_per_epoch(self) -> int:
+    return self._trainer.steps_per_epoch
+
+  def train(self, report: progress_lib.Report) -> None:
+    """Trains the epochs that are missing."""
+    try:
+      if self._divergence is None:
+        self._trainer.compile()
+      while self.epoch < self._run.epochs and self._divergence is None:
+        self._train_epoch(report)
+    except trainer_lib.DivergedError as error:
+      self._divergence = {
+          'epoch': self.epoch + 1, 'quantity': error.quantity}
+      report.diverged(**self._divergence)
+
+  def measure(self) -> tuple[results.Result, dict[str, np.ndarray] | None]:
+    """The result and the final weights; none of a run that diverged."""
+    metrics, estimates, weights = {}, {}, None
+    if self._divergence is None:
+      try:
+        metrics = self._trainer.evaluate()
+        weights = _model_arrays(self._trainer.state())
+        estimates = self._estimates()
+      except trainer_lib.DivergedError as error:
+        metrics, estimates, weights = {}, {}, None
+        self._divergence = {'epoch': self.epoch, 'quantity': error.quantity}
+    return self._result(metrics, estimates), weights
+
+  def _resume(self) -> None:
+    state = self._store.resume()
+    if state is None:
+      return
+    best, last = {}, {}
+    for name, array in state.arrays.items():
+      (best if name.startswith('best/') else last)[
+          name.removeprefix('best/')] = array
+    if last.keys() != self._trainer.state().keys():
+      return  # other variables: an older version has left it
+    self._records = _Records(**state.records)
+    self._store.saved = self.epoch
+    self._trainer.restore(last)
+    self._best = best
+
+  def _train_epoch(self, report: progress_lib.Report) -> None:
+    records, epoch = self._records, self.epoch
+    begin = time.perf_counter()
+    record = self._trainer.train_epoch(
+        epoch, lambda step: report.step(epoch, step))
+    records.step_seconds += time.perf_counter() - begin
+    record.update(self._trainer.validate())
+    for name, value in record.items():
+      records.history.setdefault(name, []).append(value)
+    self._remember_best(record['validation_accuracy_noisy'])
+    now = time.perf_counter()
+    records.epoch_seconds.append(now - begin)
+    records.wall_seconds = self._earlier_seconds + now - self._begin
+    if self._is_due(now):
+      self._save()
+      taken = time.perf_counter() - now
+      self._next_save = now + taken / _SAVING_SHARE
+    report.epoch(self.epoch, record)
+
+  def _is_due(self, now: float) -> bool:
+    """Whether the chief's clock says so: workers that differ would hang."""
+    due = now >= self._next_save and devices.worker(self._strategy)[0] == 0
+    return bool(
+        devices.sum_over_workers(self._strategy, np.array([int(due)]))[0])
+
+  def _save(self) -> None:
+    best = {f'best/{name}': array for name, array in self._best.items()}
+    self._store.save(self.epoch, store_lib.State(
+        {**self._trainer.state(), **best}, vars(self._records)))
+
+  def _remember_best(self, accuracy: float | None) -> None:
+    """Keeps the weights of the best epoch, if a method will ask for them."""
+    if self._asks is None or accuracy is None:
+      return
+    if accuracy > self._records.best_accuracy:
+      self._records.best_accuracy = accuracy
+      self._best = _model_arrays(self._trainer.state())
+
+  def _estimates(self) -> dict[str, list[list[float]]]:
+    """What the run leaves to the method that asks for it."""
+    if self._asks is None:
+      return {}
+    traits = data.traits(self._run.dataset)
+    estimate = lambda: np.asarray(self._asks.estimate(
+        self._trainer.predict_training(), traits)).tolist()
+    last = estimate()
+    self._trainer.restore(self._best)
+    return {'last': last, 'best': estimate()}
+
+  def _result(
+      self, metrics: dict[str, float | None],
+      estimates: dict[str, list[list[float]]]) -> results.Result:
+    splits, records = self._splits, self._records
+    taken = self._method.taken()
+    seconds = self._seconds()
+    return results.Result(
+        key=self._run.key,
+        run=self._run.to_dict(),
+        hyperparameters=self._method.hyperparameters(),
+        options=dataclasses.asdict(self._run.resolve_options()),
+        status='finished' if self._divergence is None else 'diverged',
+        divergence=self._divergence,
+        metrics=metrics,
+        history=records.history,
+        noise=_realised_noise(splits),
+        examples={
+            'train': len(splits.train), 'validation': len(splits.validation),
+            'test': len(splits.test)},
+        num_classes=splits.num_classes,
+        input_shape=list(splits.input_shape),
+        parameters=sum(
+            int(np.prod(v.shape))
+            for v in self._trainer.model.trainable_variables),
+        transition=None if taken is None else np.asarray(taken).tolist(),
+        transition_estimates=estimates,
+        seconds=seconds,
+        steps_per_second=(
+            self.epoch * self.steps_per_epoch / seconds['steps']
+            if self.epoch else 0.),
+        versions=results.versions(),
+        device=devices.describe(self._strategy),
+        weights=None)
+
+  def _seconds(self) -> dict[str, Any]:
+    """The chief's clock."""
+    wall = self._earlier_seconds + time.perf_counter() - self._begin
+    seconds = json.dumps({
+        'wall': wall, 'steps': self._records.step_seconds,
+        'epochs': self._records.epoch_seconds})
+    return json.loads(
+        devices.share_from_chief(self._strategy, seconds.encode()))
 
 
-def _how_to_resume(store: store_lib.Store) -> str:
-  if not store.keeps:
-    return 'Start all workers again.'
-  where = f'after epoch {store.saved}' if store.saved else 'where it was'
-  return f'Start all workers again: {store.key} goes on {where}.'
+def _realised_noise(splits: data.Source) -> dict[str, Any]:
+  """Of training and validation labels together."""
+  parts = splits.train, splits.validation
+  given, true = (
+      np.concatenate([getattr(part, name) for part in parts])
+      for name in ('given', 'true'))
+  both = data.Examples(given, given, true, np.arange(len(given)))
+  matrix = both.transition_matrix(splits.num_classes)
+  return {'rate': both.rate, 'transition_matrix': matrix.tolist()}
 
 
-def _check(
-    run: runs.Run, source: data.Source,
-    strategy: tf.distribute.Strategy) -> None:
-  """Refuses what cannot work with this data set or on these devices."""
-  replicas = strategy.num_replicas_in_sync
-  if (run.batch_size or len(source.train)) < replicas:
-    raise ValueError(
-        'Argument `batch_size` must be at least the number of replicas, '
-        f'{replicas}. Received: batch_size={run.batch_size}.')
-  if run.jit and replicas > 1:
-    raise ValueError(
-        'Argument `jit` works with one replica only. '
-        f'Received: jit=True with {replicas} replicas.')
+def _model_arrays(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+  return {name: array for name, array in arrays.items()
+          if name.startswith('model/')}

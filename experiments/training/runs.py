@@ -13,6 +13,7 @@ from typing import Any
 
 from experiments import data
 from experiments import methods
+from experiments import models
 from experiments.paper import protocols
 
 OPTIMIZERS = ('adam', 'sgd', 'gd')
@@ -83,12 +84,13 @@ class Run:
         self.protocol, self.dataset, dict(self.options))
     self._store('options', _differences(
         dataclasses.asdict(options), dataclasses.asdict(base)))
-    self._store('model_arguments', tuple(
-        sorted((name, _plain(value))
-               for name, value in dict(self.model_arguments).items())))
+    self._store('model_arguments', _differences(
+        dict(self.model_arguments),
+        models.arguments(self.model, dict(self.model_arguments))))
     self._store('noise', str(data.parse_noise(self.noise)))
-    self._store('learning_rate', float(self.learning_rate))
-    self._store('weight_decay', float(self.weight_decay))
+    for name, kind in (('learning_rate', float), ('weight_decay', float),
+                       ('jit', bool), ('mixed_precision', bool)):
+      self._store(name, kind(getattr(self, name)))
 
   def _store(self, name: str, value: Any) -> None:
     object.__setattr__(self, name, value)
@@ -113,14 +115,12 @@ class Run:
     return protocols.options(self.protocol, self.dataset, dict(self.options))
 
   def resolve_method(self) -> methods.Method:
-    """The method with its hyperparameters and the protocol's smoothing."""
-    method = methods.get(self.method, **dict(self.hyperparameters))
-    smoothing = self.resolve_options().label_smoothing
+    """The method with its hyperparameters and those of the protocol."""
     given = dict(self.hyperparameters)
-    if (smoothing is None or self.method != 'LN'
-        or 'label_smoothing' in given):
-      return method
-    return dataclasses.replace(method, label_smoothing=smoothing)
+    method, options = methods.get(self.method, **given), self.resolve_options()
+    return dataclasses.replace(method, **{
+        name: getattr(options, name) for name in method.protocol_options
+        if name not in given and getattr(options, name) is not None})
 
   def resolve_weight_decay(self) -> float:
     """The weight decay, the protocol's where that has one."""
@@ -128,10 +128,12 @@ class Run:
     return self.weight_decay if option is None else option
 
   def prerequisites(self) -> tuple[Run, ...]:
-    """Runs whose results this one needs: for Forward, its CE run."""
-    if self.method != 'Forward':
+    """Runs whose results this one needs, such as Forward its CE run."""
+    needed = self.resolve_method().requires()
+    if needed is None:
       return ()
-    return (dataclasses.replace(self, method='CE', hyperparameters=()),)
+    return (dataclasses.replace(
+        self, method=needed.name, hyperparameters=needed.hyperparameters()),)
 
   def to_dict(self) -> dict[str, Any]:
     """All settings as JSON-able values."""
@@ -181,20 +183,23 @@ def _check_integer(name: str, value: Any, minimum: int) -> None:
 def _differences(
     values: Mapping[str, Any], default: Mapping[str, Any]) -> Pairs:
   """What differs from the default, in the default's type, sorted by name."""
-  pairs = []
-  for name, value in values.items():
-    # A temperature of 1 and of 1. are the same run.
-    if isinstance(default[name], float) and isinstance(value, int):
-      value = float(value)
-    if value != default[name]:
-      pairs.append((name, _plain(value)))
-  return tuple(sorted(pairs))
+  typed = {name: _as(default[name], value) for name, value in values.items()}
+  return tuple(sorted(
+      (name, value) for name, value in typed.items()
+      if value != _as(default[name], default[name])))
 
 
-def _plain(value: Any) -> Any:
-  """Lists, as they come from JSON, as tuples, which can be hashed."""
+def _as(default: Any, value: Any) -> Any:
+  """A value in the type of the default: 1 and 1. are the same run.
+
+  Lists, as they come from JSON, become tuples, which can be hashed.
+  """
   if isinstance(value, (list, tuple)):
-    return tuple(_plain(item) for item in value)
+    first = default[0] if isinstance(default, (list, tuple)) else default
+    return tuple(_as(first, item) for item in value)
+  for kind in (float, int):
+    if type(default) is kind and type(value) in (float, int):
+      return kind(value) if kind(value) == value else value
   return value
 
 

@@ -6,7 +6,7 @@ read a tensor back; that is left to the end of an epoch.
 """
 
 from collections.abc import Callable
-import dataclasses
+import functools
 from typing import Any
 
 import keras
@@ -15,9 +15,7 @@ import tensorflow as tf
 
 from experiments import data
 from experiments import methods
-from experiments.training import strategies
-
-_WATCHED_SAMPLES = 100
+from experiments.training import devices
 
 
 class Step:
@@ -45,7 +43,7 @@ class Step:
       num_classes: int, seed: int, weight_decay: float = 0.,
       jit: bool = False):
     variables = model.trainable_variables
-    watched = _with_few_samples(method)
+    watched = method.watched()
     num_replicas = strategy.num_replicas_in_sync
 
     def replica_step(inputs, labels, ids, weights):
@@ -64,8 +62,17 @@ class Step:
       return loss, tf.argmax(probabilities, axis=-1, output_type=tf.int32)
 
     self._cut = _Cutter(strategy)
-    self._run = _compile(
+    self._compile = lambda: _compile(
         strategy, replica_step, _signature(model), jit_compile=jit)
+
+  @functools.cached_property
+  def compiled(self) -> Callable[..., Any]:
+    """The step of all replicas.
+
+    It is compiled on demand: a method lacks what its loss needs where the run
+    that should have left it has diverged.
+    """
+    return self._compile()
 
   def __call__(self, batch: data.Batch, batch_size: int) -> tuple[Any, Any]:
     """One update.
@@ -78,7 +85,7 @@ class Step:
       This worker's part of the objective and its predicted classes; tensors,
       or values per replica, for `Step.collect`.
     """
-    return self._run(*self._cut(batch, 1. / batch_size))
+    return self.compiled(*self._cut(batch, 1. / batch_size))
 
   def collect(
       self, outcomes: list[tuple[Any, Any]],
@@ -162,8 +169,8 @@ class _Cutter:
 
   def __init__(self, strategy: tf.distribute.Strategy):
     self._strategy = strategy
-    self._replicas = strategies.local_replicas(strategy)
-    self._first = strategies.worker(strategy)[0] * self._replicas
+    self._replicas = devices.local_replicas(strategy)
+    self._first = devices.worker(strategy)[0] * self._replicas
     self._weights = {}
 
   def __call__(self, batch: data.Batch, weight: float) -> tuple[Any, ...]:
@@ -203,17 +210,6 @@ class _Cutter:
       return tf.constant(values)
 
     return self._strategy.experimental_distribute_values_from_function(part)
-
-
-def _with_few_samples(method: methods.Method) -> methods.Method:
-  """The method, predicting with a hundred samples at most.
-
-  They serve for the accuracy on the way; ten thousand would cost as much as
-  the loss.
-  """
-  if getattr(method, 'samples', 0) <= _WATCHED_SAMPLES:
-    return method
-  return dataclasses.replace(method, samples=_WATCHED_SAMPLES)
 
 
 def _signature(model: keras.Model) -> list[tf.TensorSpec]:

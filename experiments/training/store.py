@@ -1,16 +1,119 @@
-"""The files of one run in an output directory; only the chief touches them."""
+"""The files of one run in an output directory; only the chief touches them.
+
+A checkpoint is the state of a run between epochs, kept so that a crash costs
+little: a SHA-256 digest followed by an npz archive. It is written beside its
+name and renamed, and the one before it is kept: whatever moment a process is
+killed at, the last or the last but one is whole.
+"""
 
 import dataclasses
+import hashlib
+import io
+import json
 import os
 import pathlib
+import re
+import shutil
+from typing import Any
+import zipfile
 
 import numpy as np
 import tensorflow as tf
 
-from experiments.training import checkpoints
+from experiments.training import devices
 from experiments.training import results
-from experiments.training import strategies
 from ln_tfp import files
+
+_DIGEST_SIZE = hashlib.sha256().digest_size
+_KEPT = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+  """All that a run needs to go on.
+
+  Attributes:
+    arrays: variables, by a name each.
+    records: what is not an array, as JSON-able values: the history and times.
+  """
+  arrays: dict[str, np.ndarray]
+  records: dict[str, Any]
+
+  def to_bytes(self) -> bytes:
+    """An npz archive, preceded by its digest."""
+    payload = arrays_to_bytes({
+        **self.arrays,
+        'records': np.frombuffer(
+            json.dumps(self.records).encode(), np.uint8)})
+    return hashlib.sha256(payload).digest() + payload
+
+  @classmethod
+  def from_bytes(cls, content: bytes) -> 'State | None':
+    """The state, or None where the content is damaged."""
+    digest, payload = content[:_DIGEST_SIZE], content[_DIGEST_SIZE:]
+    if hashlib.sha256(payload).digest() != digest:
+      return None
+    arrays = bytes_to_arrays(payload)
+    records = json.loads(arrays.pop('records').tobytes())
+    return cls(arrays, records)
+
+
+def arrays_to_bytes(arrays: dict[str, np.ndarray]) -> bytes:
+  """An uncompressed npz archive; equal arrays give equal bytes."""
+  stream = io.BytesIO()
+  # numpy.savez fills in a fixed time of its own, but only from numpy 2 on.
+  with zipfile.ZipFile(stream, 'w') as archive:
+    for name, array in arrays.items():
+      member = io.BytesIO()
+      np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
+      archive.writestr(zipfile.ZipInfo(f'{name}.npy'), member.getbuffer())
+  return stream.getvalue()
+
+
+def bytes_to_arrays(content: bytes) -> dict[str, np.ndarray]:
+  """The inverse of `arrays_to_bytes`."""
+  with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+    return {name: archive[name] for name in archive.files}
+
+
+class Checkpoints:
+  """The checkpoints of one run in one directory."""
+
+  def __init__(self, directory: str | os.PathLike):
+    self._directory = pathlib.Path(directory)
+
+  def save(self, epoch: int, state: State) -> None:
+    """Writes a checkpoint and removes all but the last two."""
+    file = self._directory / f'epoch-{epoch:06d}.ckpt'
+    files.write_atomically(file, state.to_bytes())
+    for old in self._files()[:-_KEPT]:
+      old.unlink(missing_ok=True)
+
+  def latest(self) -> bytes | None:
+    """The bytes of the last undamaged checkpoint, or None."""
+    for file in reversed(self._files()):
+      content = _read(file)
+      if content is not None and State.from_bytes(content) is not None:
+        return content
+    return None
+
+  def remove(self) -> None:
+    """Removes all checkpoints, once the result stands."""
+    shutil.rmtree(self._directory, ignore_errors=True)
+
+  def _files(self) -> list[pathlib.Path]:
+    if not self._directory.is_dir():
+      return []
+    return sorted(
+        file for file in self._directory.iterdir()
+        if re.fullmatch(r'epoch-\d{6}\.ckpt', file.name))
+
+
+def _read(file: pathlib.Path) -> bytes | None:
+  try:
+    return file.read_bytes()
+  except FileNotFoundError:  # another process has finished the same run
+    return None
 
 
 class Store:
@@ -39,10 +142,10 @@ class Store:
     self.saved = 0
     self._strategy = strategy
     self._directory = None
-    if output_dir is not None and strategies.worker(strategy)[0] == 0:
+    if output_dir is not None and devices.worker(strategy)[0] == 0:
       self._directory = pathlib.Path(output_dir)
       self._directory.mkdir(parents=True, exist_ok=True)
-      self._checkpoints = checkpoints.Checkpoints(
+      self._checkpoints = Checkpoints(
           self._directory / 'checkpoints' / key)
 
   def find(self, with_weights: bool = False) -> results.Result | None:
@@ -55,30 +158,37 @@ class Store:
         if not with_weights or _weights_stand(result, self._directory):
           content = result.to_json().encode()
           self._checkpoints.remove()
-    content = strategies.share_from_chief(self._strategy, content)
+    content = devices.share_from_chief(self._strategy, content)
     return None if content is None else results.Result.from_json(
         content.decode())
 
-  def resume(self) -> checkpoints.State | None:
+  def resume(self) -> State | None:
     """The state after the last epoch that was saved whole."""
     content = None
     if self._directory is not None:
       content = self._checkpoints.latest()
-    content = strategies.share_from_chief(self._strategy, content)
-    return None if content is None else checkpoints.State.from_bytes(content)
+    content = devices.share_from_chief(self._strategy, content)
+    return None if content is None else State.from_bytes(content)
 
-  def save(self, epoch: int, state: checkpoints.State) -> None:
+  def save(self, epoch: int, state: State) -> None:
     """Keeps the state after an epoch, counted from 1."""
     if self._directory is not None:
       self._checkpoints.save(epoch, state)
     self.saved = epoch
 
+  def how_to_resume(self) -> str:
+    """What there is to do for a person when a worker was lost."""
+    if not self.keeps:
+      return 'Start all workers again.'
+    where = f'after epoch {self.saved}' if self.saved else 'where it was'
+    return f'Start all workers again: {self.key} goes on {where}.'
+
   def finish(
       self, result: results.Result,
       weights: dict[str, np.ndarray] | None) -> results.Result:
-    """Keeps the result, and before it the weights; drops the checkpoints."""
+    """Keeps the result, and before it the weights; drops the """
     if weights is not None:
-      content = checkpoints.arrays_to_bytes(weights)
+      content = arrays_to_bytes(weights)
       name = f'{self.key}.npz'
       result = dataclasses.replace(result, weights={
           'file': name, 'sha256': results.sha256(content)})
@@ -102,7 +212,7 @@ def read_weights(
   content = file.read_bytes()
   if results.sha256(content) != result.weights['sha256']:
     raise ValueError(f'{file} does not hold the weights of its result.')
-  return checkpoints.bytes_to_arrays(content)
+  return bytes_to_arrays(content)
 
 
 def _weights_stand(result: results.Result, directory: pathlib.Path) -> bool:

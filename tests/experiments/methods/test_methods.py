@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from experiments import data
 from experiments import methods
 from experiments import models
 import ln_tfp
@@ -263,7 +264,7 @@ def test_hyperparameters_are_json_and_make_the_method_again(name):
 @all_methods
 def test_every_point_of_a_grid_is_another_method_of_the_name(name):
   for dataset in ('digits', 'mnist', 'cifar100', 'two_moons'):
-    grid = list(methods.get(name).grid(dataset))
+    grid = list(methods.get(name).grid(data.traits(dataset)))
     assert len(set(grid)) == len(grid) > 0
     assert all(point.name == name for point in grid)
     for point in grid:
@@ -273,7 +274,7 @@ def test_every_point_of_a_grid_is_another_method_of_the_name(name):
 def _values(name, dataset, *fields):
   return [
       tuple(getattr(point, field) for field in fields)
-      for point in methods.get(name).grid(dataset)]
+      for point in methods.get(name).grid(data.traits(dataset))]
 
 
 def test_the_grids_are_the_papers():

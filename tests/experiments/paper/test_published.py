@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from experiments import data
 from experiments import methods
 from experiments.output import tables
 from experiments.paper import published
@@ -148,7 +149,8 @@ def test_bold_print_of_the_paper_and_our_rule_differ_where_the_docs_say():
 def test_published_hyperparameters_are_points_of_the_search():
   for dataset, name, noise in published.hyperparameters():
     method = tuned.method(name, dataset, noise)
-    assert method in list(type(methods.get(name)).grid(dataset)), (
+    assert method in list(type(methods.get(name)).grid(
+        data.traits(dataset))), (
         dataset, name, noise)
 
 

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from experiments import training
-from experiments.training import checkpoints
+from experiments.training import store as store_lib
 
 _RUN = dict(method='NAN', noise='sym:0.4', epochs=40)
 _CODE = """
@@ -44,8 +44,8 @@ def _kill_after(process, directory, epoch):
     time.sleep(.002)
   os.kill(process.pid, signal.SIGKILL)
   assert process.wait() == -signal.SIGKILL
-  state = checkpoints.State.from_bytes(
-      checkpoints.Checkpoints(directory).latest())
+  state = store_lib.State.from_bytes(
+      store_lib.Checkpoints(directory).latest())
   return state.records['epoch_seconds']
 
 

@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 
 from experiments import training
-from experiments.training import checkpoints
-from experiments.training import cluster
+from experiments.training import devices
+from experiments.training import store as store_lib
 from tests.experiments.training import loopback
 
 _SECONDS = 200
@@ -71,7 +71,7 @@ def test_a_killed_worker_ends_the_other_and_the_run_resumes_bit_identical(
   assert f'Worker {victim} (127.0.0.1:' in last
   assert f'Start all workers again: {whole.key} goes on after epoch' in last
   assert not (tmp_path / f'{whole.key}.json').exists()
-  epochs = checkpoints.State.from_bytes(checkpoints.Checkpoints(
+  epochs = store_lib.State.from_bytes(store_lib.Checkpoints(
       directory).latest()).records['epoch_seconds']
   result = _run_to_the_end(tmp_path)
   assert result.seconds['epochs'][:len(epochs)] == epochs, 'it began again'
@@ -132,15 +132,15 @@ def test_the_lost_worker_is_named(error, words):
           tf.train.ClusterSpec({'worker': ['a:1', 'b:1', 'c:1']}),
           task_type='worker', task_id=1))
   with (pytest.raises(training.LostWorkerError, match=words),
-        cluster.naming_lost_workers(strategy, lambda: 'Go on.')):
+        devices.naming_lost_workers(strategy, lambda: 'Go on.')):
     raise error
 
 
 def test_other_errors_are_left_alone():
   error = tf.errors.ResourceExhaustedError(None, None, 'out of memory')
   with (pytest.raises(tf.errors.ResourceExhaustedError),
-        cluster.naming_lost_workers(mock.MagicMock())):
+        devices.naming_lost_workers(mock.MagicMock())):
     raise error
   with (pytest.raises(tf.errors.CancelledError),
-        cluster.naming_lost_workers(tf.distribute.get_strategy())):
+        devices.naming_lost_workers(tf.distribute.get_strategy())):
     raise tf.errors.CancelledError(None, None, '')

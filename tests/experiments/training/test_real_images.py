@@ -9,8 +9,8 @@ import pytest
 from experiments import data
 from experiments import methods
 from experiments import training
-from experiments.training import loop as loop_lib
-from experiments.training import strategies
+from experiments.training import devices
+from experiments.training import trainer as trainer_lib
 
 _DATA_DIR = os.environ.get('LN_TFP_DATA_DIR')
 needs_data_dir = pytest.mark.skipif(
@@ -38,9 +38,9 @@ def test_a_step_on_cifar100_moves_every_weight_of_the_wide_resnet(
   method = run.resolve_method()
   if name == 'Forward':
     method = method.with_transition(.4 / 100 + .6 * np.eye(100))
-  loop = loop_lib.Loop(
+  loop = trainer_lib.Trainer(
       run, method, training.load_splits(run, source=source),
-      strategies.create('one'))
+      devices.create('one'))
   before = [v.numpy() for v in loop.model.trainable_variables]
   record = loop.train_epoch(0)
   assert np.isfinite(record['loss'])

@@ -24,6 +24,25 @@ def test_runs_written_differently_have_one_key():
   assert run.key == other.key
 
 
+@pytest.mark.parametrize('one, other', [
+    (dict(model_arguments={'widths': [256, 256]}), {}),
+    (dict(model='wide_resnet', model_arguments={'depth': 28, 'width': 2}),
+     dict(model='wide_resnet')),
+    (dict(model='wide_resnet', model_arguments={'width': 4.}),
+     dict(model='wide_resnet', model_arguments={'width': 4})),
+    (dict(model_arguments={'widths': (8., 8)}),
+     dict(model_arguments={'widths': [8, 8]})),
+    (dict(noise='sym:0'), dict(noise='none')),
+    (dict(jit=1), dict(jit=True)),
+    (dict(learning_rate=1), dict(learning_rate=1.)),
+])
+def test_equal_runs_have_equal_keys(one, other):
+  one, other = training.Run(**one), training.Run(**other)
+  assert one == other
+  assert one.key == other.key
+  assert json.dumps(one.to_dict()) == json.dumps(other.to_dict())
+
+
 @pytest.mark.parametrize('change', [
     dict(dataset='digits_n'), dict(method='CE'), dict(noise='sym:0.3'),
     dict(hyperparameters={'temperature': .7}), dict(seed=1),
@@ -82,6 +101,8 @@ def test_run_survives_json():
     (dict(options={'padding': 4}), 'options'),
     (dict(options={'pad': -1}), 'pad'),
     (dict(options={'noise_mode': 'some'}), 'noise_mode'),
+    (dict(model='vgg'), 'vgg'),
+    (dict(model_arguments={'depth': 28}), 'depth'),
 ])
 def test_wrong_settings_are_refused_by_name(change, word):
   with pytest.raises(ValueError, match=word):

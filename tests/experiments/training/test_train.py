@@ -13,12 +13,12 @@ import tensorflow as tf
 from experiments import data
 from experiments import methods
 from experiments import training
-from experiments.training import checkpoints
+from experiments.training import devices
 from experiments.training import evaluation
-from experiments.training import loop as loop_lib
 from experiments.training import results
-from experiments.training import strategies
-from experiments.training import training as training_lib
+from experiments.training import runner
+from experiments.training import store as store_lib
+from experiments.training import trainer as trainer_lib
 from tests.experiments.training import tiny
 
 
@@ -116,10 +116,34 @@ def test_metrics_are_those_of_the_kept_weights(kept):
       predictions == validation.true)
 
 
+def test_weights_are_kept_by_the_paths_of_the_variables(kept):
+  _, result, directory = kept
+  with np.load(directory / result.weights['file']) as weights:
+    assert set(weights) == {
+        'model/dense_1/kernel', 'model/dense_1/bias',
+        'model/logistic_normal/loc/kernel', 'model/logistic_normal/loc/bias',
+        'model/logistic_normal/scale/kernel',
+        'model/logistic_normal/scale/bias'}
+
+
+def test_weights_that_were_kept_by_number_are_still_read(kept, tmp_path):
+  _, result, directory = kept
+  model = training.load_model(result, directory)
+  content = store_lib.arrays_to_bytes({
+      f'model/{i:04d}': v.numpy() for i, v in enumerate(model.variables)})
+  (tmp_path / 'old.npz').write_bytes(content)
+  old = dataclasses.replace(result, weights={
+      'file': 'old.npz', 'sha256': results.sha256(content)})
+  for variable, expected in zip(
+      training.load_model(old, tmp_path).variables, model.variables):
+    np.testing.assert_array_equal(variable.numpy(), expected.numpy())
+
+
 def test_a_finished_run_is_not_trained_again(kept, monkeypatch):
   run, result, directory = kept
   monkeypatch.setattr(
-      loop_lib.Loop, 'train_epoch', lambda *_: pytest.fail('trained again'))
+      trainer_lib.Trainer, 'train_epoch',
+      lambda *_: pytest.fail('trained again'))
   assert _train(run, output_dir=directory) == result
   assert _train(run, output_dir=directory, keep_weights=True) == result
 
@@ -149,14 +173,14 @@ class _InterruptError(Exception):
 
 
 def _interrupt_after(epochs, monkeypatch):
-  original = loop_lib.Loop.train_epoch
+  original = trainer_lib.Trainer.train_epoch
 
   def train_epoch(self, epoch, *arguments):
     if epoch == epochs:
       raise _InterruptError
     return original(self, epoch, *arguments)
 
-  monkeypatch.setattr(loop_lib.Loop, 'train_epoch', train_epoch)
+  monkeypatch.setattr(trainer_lib.Trainer, 'train_epoch', train_epoch)
 
 
 @pytest.mark.parametrize('method, damaged', [
@@ -167,12 +191,12 @@ def test_an_interrupted_run_ends_bit_identical(
   whole = _train(run, output_dir=tmp_path / 'whole', keep_weights=True)
   broken = tmp_path / 'broken'
   with monkeypatch.context() as patch, pytest.raises(_InterruptError):
-    patch.setattr(training_lib, '_SAVING_SHARE', math.inf)  # every epoch
+    patch.setattr(runner, '_SAVING_SHARE', math.inf)  # every epoch
     _interrupt_after(3, patch)
     _train(run, output_dir=broken)
   saved = sorted((broken / 'checkpoints' / run.key).iterdir())
   assert len(saved) == 2
-  state = checkpoints.State.from_bytes(saved[0].read_bytes())
+  state = store_lib.State.from_bytes(saved[0].read_bytes())
   if damaged:
     saved[1].write_bytes(saved[1].read_bytes()[:-5])
   result = _train(run, output_dir=broken, keep_weights=True)
@@ -182,10 +206,24 @@ def test_an_interrupted_run_ends_bit_identical(
   assert result.seconds['epochs'][:2] == state.records['epoch_seconds']
 
 
+def test_a_checkpoint_of_other_variables_is_not_used(tmp_path):
+  run = tiny.run(epochs=3)
+  store_lib.Checkpoints(tmp_path / 'checkpoints' / run.key).save(
+      1, store_lib.State({'model/0000': np.zeros(3)}, {}))
+  result = _train(run, output_dir=tmp_path)
+  assert _what_is_exact(result) == _what_is_exact(_train(run))
+
+
+def test_only_a_run_that_a_method_asks_for_leaves_estimates():
+  for name in ('CE', 'GCE'):
+    result = _train(tiny.run(method=name))
+    assert bool(result.transition_estimates) == (name == 'CE')
+
+
 def test_ctrl_c_leaves_the_last_checkpoint_and_says_so(tmp_path, monkeypatch):
   stream = io.StringIO()
   run = tiny.run(epochs=3)
-  original = loop_lib.Loop.validate
+  original = trainer_lib.Trainer.validate
   calls = []
 
   def validate(self):
@@ -194,7 +232,7 @@ def test_ctrl_c_leaves_the_last_checkpoint_and_says_so(tmp_path, monkeypatch):
       raise KeyboardInterrupt
     return original(self)
 
-  monkeypatch.setattr(loop_lib.Loop, 'validate', validate)
+  monkeypatch.setattr(trainer_lib.Trainer, 'validate', validate)
   with pytest.raises(KeyboardInterrupt):
     _train(run, output_dir=tmp_path, progress=stream)
   assert 'stopped: KeyboardInterrupt' in stream.getvalue()
@@ -252,7 +290,7 @@ def test_forward_after_a_diverged_ce_run_is_diverged():
   result = _train(tiny.run(
       method='Forward', optimizer='gd', learning_rate=1e30))
   assert result.status == 'diverged'
-  assert 'transition' in result.divergence['quantity']
+  assert '-CE-' in result.divergence['quantity']
 
 
 @pytest.mark.parametrize('name', methods.NAMES)
@@ -270,8 +308,8 @@ def test_one_step_is_nesterov_on_the_mean_loss_plus_penalty():
       optimizer='sgd', learning_rate=.1, weight_decay=.5, epochs=1,
       batch_size=None, noise='none')
   splits = training.load_splits(run, source=tiny.source())
-  loop = loop_lib.Loop(
-      run, run.resolve_method(), splits, strategies.create('one'))
+  loop = trainer_lib.Trainer(
+      run, run.resolve_method(), splits, devices.create('one'))
   before = [v.numpy().astype(np.float64) for v in loop.model.variables]
   kernel_1, bias_1, kernel_2, bias_2 = before
   x, y = splits.train.inputs.astype(np.float64), splits.train.given
@@ -313,8 +351,8 @@ def test_short_batches_are_evaluated_unless_the_protocol_drops_them():
   assert len(splits.test) == 37
   for options, size in (({}, 37), ({'drop_remainder': True}, 32)):
     run = tiny.run(options=options)
-    loop = loop_lib.Loop(
-        run, run.resolve_method(), splits, strategies.create('one'))
+    loop = trainer_lib.Trainer(
+        run, run.resolve_method(), splits, devices.create('one'))
     right = loop.predict(splits.test).argmax(-1) == splits.test.true
     assert loop.evaluate()['test_accuracy'] == right[:size].mean()
 
@@ -322,10 +360,10 @@ def test_short_batches_are_evaluated_unless_the_protocol_drops_them():
 def test_evaluation_in_parts_equals_evaluation_at_once(monkeypatch):
   splits = training.load_splits(tiny.run(), source=tiny.source())
   run = tiny.run()
-  loop = loop_lib.Loop(
-      run, run.resolve_method(), splits, strategies.create('one'))
+  loop = trainer_lib.Trainer(
+      run, run.resolve_method(), splits, devices.create('one'))
   at_once = loop.predict(splits.test)
-  monkeypatch.setattr(loop_lib, '_EVALUATION_BATCH', 10)
+  monkeypatch.setattr(trainer_lib, '_EVALUATION_BATCH', 10)
   np.testing.assert_allclose(loop.predict(splits.test), at_once, rtol=1e-5)
 
 
@@ -333,8 +371,8 @@ def test_dummy_class_counts_as_an_error_under_the_authors_protocol():
   source = tiny.source()
   run = tiny.run(method='LN', options={'dummy_class': True})
   splits = training.load_splits(run, source=source)
-  loop = loop_lib.Loop(
-      run, run.resolve_method(), splits, strategies.create('one'))
+  loop = trainer_lib.Trainer(
+      run, run.resolve_method(), splits, devices.create('one'))
   for variable in loop.model.trainable_variables:
     variable.assign(-tf.ones_like(variable.value))  # every class below 0
   predictions = loop.predict(splits.test).argmax(-1)
@@ -395,8 +433,8 @@ def test_tensorboard_logs_hold_the_history(tmp_path):
 def test_full_batch_takes_one_step_an_epoch():
   run = tiny.run(batch_size=None)
   splits = training.load_splits(run, source=tiny.source())
-  loop = loop_lib.Loop(
-      run, run.resolve_method(), splits, strategies.create('one'))
+  loop = trainer_lib.Trainer(
+      run, run.resolve_method(), splits, devices.create('one'))
   assert loop.steps_per_epoch == 1
 
 
@@ -415,7 +453,7 @@ def test_full_batch_takes_one_step_an_epoch():
 def test_wrong_combinations_are_refused_before_training(
     settings, arguments, message, monkeypatch):
   monkeypatch.setattr(
-      loop_lib.Loop, 'train_epoch', lambda *_: pytest.fail('trained'))
+      trainer_lib.Trainer, 'train_epoch', lambda *_: pytest.fail('trained'))
   arguments = {'source': tiny.source(), 'strategy': 'one', **arguments}
   with pytest.raises(ValueError, match=message):
     training.train(tiny.run(**settings), **arguments)

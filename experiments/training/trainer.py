@@ -1,19 +1,19 @@
-"""One training: the epochs, what they measure, and the state between them."""
+"""The network of a run: its epochs, what they measure, and its state."""
 
 from collections.abc import Callable
 import math
-from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
 from experiments import data
 from experiments import methods
+from experiments.training import devices
 from experiments.training import evaluation
-from experiments.training import networks
+from experiments.training import loading
 from experiments.training import runs
 from experiments.training import steps
-from experiments.training import strategies
 
 _EVALUATION_BATCH = 1000
 
@@ -26,12 +26,12 @@ class DivergedError(ArithmeticError):
     self.quantity = quantity
 
 
-class Loop:
+class Trainer:
   """The network of a run with everything needed to train and to measure it.
 
   Args:
     run: the run.
-    method: its method; Forward with its transition matrix.
+    method: its method, with what it takes from other runs.
     splits: its examples.
     strategy: where to compute.
   """
@@ -39,6 +39,7 @@ class Loop:
   def __init__(
       self, run: runs.Run, method: methods.Method, splits: data.Source,
       strategy: tf.distribute.Strategy):
+    _check(run, splits, strategy)
     self._run = run
     self._options = run.resolve_options()
     self._splits = splits
@@ -46,9 +47,9 @@ class Loop:
     self._batches = self._training_batches()
     self._order = np.argsort(splits.train.ids)
     with strategy.scope():
-      self.model = networks.build_model(
+      self.model = loading.build_model(
           run, method, splits.input_shape, splits.num_classes)
-      self._optimizer = networks.build_optimizer(run, self.model)
+      self._optimizer = loading.build_optimizer(run, self.model)
     self._step = steps.Step(
         strategy, self.model, method, self._optimizer,
         num_classes=splits.num_classes, seed=run.seed,
@@ -61,6 +62,10 @@ class Loop:
   @property
   def steps_per_epoch(self) -> int:
     return self._batches.steps_per_epoch
+
+  def compile(self) -> None:
+    """Compiles the step, so that the time of the first epoch is that of all."""
+    _ = self._step.compiled
 
   def train_epoch(
       self, epoch: int,
@@ -96,7 +101,7 @@ class Loop:
     which = self._order[np.searchsorted(train.ids, ids, sorter=self._order)]
     counts = evaluation.training_counts(
         predictions, train.given[which], train.true[which])
-    totals = strategies.sum_over_workers(
+    totals = devices.sum_over_workers(
         self._strategy, np.append(counts, loss))
     loss = float(totals[-1]) / self._batches.num_examples
     if not math.isfinite(loss):
@@ -132,13 +137,11 @@ class Loop:
         self._classes(self.predict(train)), train.given, train.true)))
     return metrics
 
-  def estimate_transition(self) -> np.ndarray:
-    """The transition matrix that Forward takes from this network."""
-    probabilities = np.concatenate([
+  def predict_training(self) -> np.ndarray:
+    """Probabilities of all images that the run has seen labels of."""
+    return np.concatenate([
         self.predict(self._splits.train),
         self.predict(self._splits.validation)])
-    return methods.estimate_transition(
-        probabilities, data.traits(self._run.dataset).anchor_percentile)
 
   def predict(self, split: data.Examples) -> np.ndarray:
     """Probabilities of a split, without augmentation."""
@@ -152,35 +155,32 @@ class Loop:
     return probabilities
 
   def state(self) -> dict[str, np.ndarray]:
-    """All variables, by a name that does not depend on the process.
+    """All variables, by their paths: 'model/...' and 'optimizer/...'.
 
     Raises `DivergedError` where a weight is not finite.
     """
     arrays = {}
-    for prefix, variables in self._variables():
-      for index, variable in enumerate(variables):
-        array = np.asarray(variable.numpy())
-        if not np.all(np.isfinite(array)):
-          raise DivergedError(f'weights {variable.path}')
-        arrays[f'{prefix}/{index:04d}'] = array
+    for name, variable in self._variables().items():
+      arrays[name] = np.asarray(variable.numpy())
+      if not np.all(np.isfinite(arrays[name])):
+        raise DivergedError(f'weights {variable.path}')
     return arrays
 
   def restore(self, arrays: dict[str, np.ndarray]) -> None:
     """Sets variables to what `state` returned, or to the model's part of it."""
-    for prefix, variables in self._variables():
-      for index, variable in enumerate(variables):
-        name = f'{prefix}/{index:04d}'
-        if name in arrays:
-          variable.assign(arrays[name])
+    variables = self._variables()
+    for name, array in arrays.items():
+      variables[name].assign(array)
 
-  def _variables(self) -> list[tuple[str, list[Any]]]:
-    return [('model', self.model.variables),
-            ('optimizer', self._optimizer.variables)]
+  def _variables(self) -> dict[str, keras.Variable]:
+    return {
+        **loading.by_path(self.model),
+        **{variable.path: variable for variable in self._optimizer.variables}}
 
   def _training_batches(self) -> data.Batches:
     run, train = self._run, self._splits.train
     preprocessing = self._splits.preprocessing
-    worker, num_workers = strategies.worker(self._strategy)
+    worker, num_workers = devices.worker(self._strategy)
     return data.Batches(
         train, seed=run.seed, batch_size=run.batch_size or len(train),
         preprocessing=preprocessing,
@@ -204,3 +204,18 @@ class Loop:
     if self._options.drop_remainder and size >= batch_size:
       size -= size % batch_size
     return slice(size)
+
+
+def _check(
+    run: runs.Run, splits: data.Source,
+    strategy: tf.distribute.Strategy) -> None:
+  """Refuses what cannot work on these devices."""
+  replicas = strategy.num_replicas_in_sync
+  if (run.batch_size or len(splits.train)) < replicas:
+    raise ValueError(
+        'Argument `batch_size` must be at least the number of replicas, '
+        f'{replicas}. Received: batch_size={run.batch_size}.')
+  if run.jit and replicas > 1:
+    raise ValueError(
+        'Argument `jit` works with one replica only. '
+        f'Received: jit=True with {replicas} replicas.')
