@@ -1,6 +1,7 @@
-"""Which labels are wrong: the audit of a data set by a Logistic-Normal model.
+"""Which labels are wrong: the audit of a data set.
 
-    report = ln_tfp.audit_labels(model, images, labels)
+    report = ln_tfp.audit_features(embeddings, labels)      # nothing trained
+    report = ln_tfp.audit_labels(model, images, labels)     # by a trained model
     print(report)
     report.to_csv('labels.csv')
     report.save('audit.html')                     # review them, download
@@ -10,6 +11,7 @@
 """
 
 from ln_tfp.audit.auditing import audit_labels
+from ln_tfp.audit.closed_form import audit_features
 from ln_tfp.audit.decisions import Corrected
 from ln_tfp.audit.decisions import Decision
 from ln_tfp.audit.report import ConfusedPair
@@ -18,5 +20,5 @@ from ln_tfp.audit.trust import Trust
 
 __all__ = [
     'ConfusedPair', 'Corrected', 'Decision', 'LabelReport', 'Trust',
-    'audit_labels',
+    'audit_features', 'audit_labels',
 ]

@@ -2,7 +2,8 @@
 
 Flagging the k likeliest of N labels finds S_k = sum of the k largest
 probabilities pw in expectation. The plug-in F1 of that is 2 S_k / (k + S_N);
-its precision S_k / k.
+its precision S_k / k. Flagging none has an F1 of one if no label is wrong, else
+of zero: prod(1 - pw) in expectation.
 """
 
 import numpy as np
@@ -39,4 +40,8 @@ def num_flagged(
     return int(enough[-1]) + 1 if len(enough) else 0
   if not size or found[-1] <= 0:
     return 0
-  return int(np.argmax(2. * found / (counts + found[-1]))) + 1
+  expected = 2. * found / (counts + found[-1])
+  none_wrong = np.exp(np.sum(np.log1p(-np.minimum(wrong_probability, .999999))))
+  if none_wrong >= expected.max():
+    return 0
+  return int(np.argmax(expected)) + 1

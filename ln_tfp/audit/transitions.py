@@ -20,8 +20,13 @@ def estimate(
   """
   counts = np.zeros((num_classes, num_classes))
   np.add.at(counts, (true, given), 1)
+  return from_counts(counts)
+
+
+def from_counts(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+  """The same for (expected) numbers `[K, K]` of examples (true, given)."""
   sizes = counts.sum(axis=1, keepdims=True)
-  matrix = np.where(
-      sizes > 0, counts / np.maximum(sizes, 1), np.eye(num_classes))
+  matrix = np.where(sizes > 0, counts / np.where(sizes > 0, sizes, 1.),
+                    np.eye(len(counts)))
   share = (counts + .5) / (sizes + 1.)
   return matrix, np.sqrt(share * (1. - share) / (sizes + 2.))

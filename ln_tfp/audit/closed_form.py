@@ -1,0 +1,211 @@
+"""`audit_features`: from embeddings and labels to a report, nothing trained."""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ln_tfp import process as process_lib
+from ln_tfp.audit import given as given_lib
+from ln_tfp.audit import passes
+from ln_tfp.audit import report as report_lib
+from ln_tfp.audit import transitions
+from ln_tfp.audit import trust as trust_lib
+
+_NEAREST = 5
+# The probabilities of more than so many N x K are not kept in a report.
+_KEPT_SIZE = 50_000_000
+_KIND = (
+    'expected share of wrong labels; a lower bound where people err on '
+    'ambiguous examples')
+
+
+def audit_features(
+    features: Any,
+    labels: Any = None,
+    *,
+    ids: Sequence[Any] | None = None,
+    class_names: Sequence[str] | None = None,
+    certain: np.ndarray | None = None,
+    ignore_class: Any = None,
+    process: process_lib.LogisticNormalProcess | None = None,
+) -> report_lib.LabelReport:
+  """Says which labels look wrong, from features in which they can be learnt.
+
+      report = ln_tfp.audit_features(embeddings, labels)
+      print(report)
+      report.ranked_issues    # positions of what looks wrong, the worst first
+
+  Each label is judged by a `LogisticNormalProcess` that has seen all of them
+  but that one, by its closed form. Nothing is trained, and there are no folds.
+  Embeddings of a pretrained network are good features; columns of a table and
+  pixels of small images will do.
+
+  Args:
+    features: `[N, F]`, an array, memory map, data frame or sparse matrix; or
+      batches `x` or `(x, y)` from a function that returns an iterator, a
+      `tf.data.Dataset` or a `keras.utils.PyDataset`. Batches are read several
+      times, and must come in the same order; that is checked.
+    labels: `[N]` numbers or names, None or NaN where one is missing; or one-hot
+      or soft rows `[N, K]`. None if the batches bring them.
+    ids: what the examples are called in the report; by default the index of a
+      data frame, else 0, 1, ...
+    class_names: names of all classes, for numbers from 0 to K - 1. By default
+      those of the labels that there are.
+    certain: bool `[N]`, labels that are known to be right, such as those that
+      somebody has decided. They are never flagged.
+    ignore_class: the label that stands for none, such as -1.
+    process: what to fit, by default `LogisticNormalProcess()`. It is left
+      fitted, and is a classifier.
+
+  Returns:
+    A `LabelReport`. Examples without a label are not in it: its `ids` say
+    which ones are.
+  """
+  source = passes.open_features(features, labels)
+  given = given_lib.read(source.labels, class_names, ignore_class)
+  num = len(given)
+  ids = to_ids(ids, num, features, labels)
+  certain = to_mask(certain, num)
+  process = process or process_lib.LogisticNormalProcess()
+  y, weight = given.classes, None
+  if given.shares is not None:
+    y = given.shares
+  elif not given.is_labelled.all():  # a class that exists, of no weight
+    y = np.where(given.is_labelled, y, y.max())
+  if not given.is_labelled.all():
+    weight = given.is_labelled.astype(np.float32)
+  process.fit(source.x, y, weight, certain)
+  chunks = ([process.leave_one_out_] if hasattr(process, 'leave_one_out_')
+            else process.leave_one_out_chunks(source.x, y, weight, certain))
+  columns = np.asarray(process.classes_, np.int64)
+  return make_report(
+      chunks, columns, given, ids=ids, certain=certain, prints=source.prints)
+
+
+def make_report(
+    chunks: Iterable[process_lib.LeaveOneOut], columns: np.ndarray,
+    given: given_lib.Given, *, ids: np.ndarray, certain: np.ndarray,
+    prints: np.ndarray) -> report_lib.LabelReport:
+  """Returns the report of leave-one-out predictions.
+
+  Args:
+    chunks: the predictions of all N rows.
+    columns: integers, the classes that the predictions are of.
+    given: the labels.
+    ids: `[N]`.
+    certain: bool `[N]`.
+    prints: fingerprints `[N]`.
+  """
+  findings = _Findings(given, columns)
+  for chunk in chunks:
+    findings.add(chunk)
+  labelled = given.is_labelled
+  classes, certain = given.classes[labelled], certain[labelled]
+  quality = np.where(certain, 1., findings.quality[labelled])
+  nearest = findings.nearest[labelled]
+  matrix, stderr = transitions.from_counts(findings.counts)
+  report = report_lib.LabelReport(
+      ids=ids[labelled], class_names=given.class_names, given=classes,
+      alternative=findings.alternative[labelled], quality=quality,
+      wrong_probability=1. - quality, is_issue=np.zeros(len(classes), bool),
+      threshold=0., nearest_classes=nearest,
+      nearest_probabilities=findings.nearest_probabilities[labelled],
+      transition_matrix=matrix, transition_stderr=stderr,
+      noise_rate=float(np.mean(1. - quality)), noise_rate_kind=_KIND,
+      trust=trust_lib.assess(
+          classes, nearest[:, 0], np.zeros(len(classes)), given.class_names,
+          kind='leave-one-out',
+          conflicts=trust_lib.num_conflicts(prints[labelled], classes)),
+      certain=certain,
+      pred_probs=None if findings.probabilities is None else (
+          findings.probabilities[labelled]))
+  return report.flag()
+
+
+class _Findings:
+  """What a report keeps of leave-one-out predictions, chunk by chunk.
+
+  Attributes:
+    quality: `[N]`, the posterior probability of the given class.
+    alternative: int32 `[N]`, the likeliest other class.
+    nearest: int32 `[N, M]`, the likeliest classes, the label unseen.
+    nearest_probabilities: `[N, M]`.
+    probabilities: `[N, K]`, or None where they are too many.
+    counts: `[K, K]`, expected numbers of (true, given).
+  """
+
+  def __init__(self, given: given_lib.Given, columns: np.ndarray):
+    size, num_classes = len(given), len(given.class_names)
+    self._given = given
+    self._columns = columns
+    self.quality = np.ones(size, np.float32)
+    self.alternative = np.zeros(size, np.int32)
+    self.nearest = np.zeros([size, min(_NEAREST, len(columns))], np.int32)
+    self.nearest_probabilities = np.zeros(self.nearest.shape, np.float32)
+    self.probabilities = None
+    if size * num_classes <= _KEPT_SIZE:
+      self.probabilities = np.zeros([size, num_classes], np.float32)
+    self.counts = np.zeros([num_classes, num_classes])
+
+  def add(self, chunk: process_lib.LeaveOneOut) -> None:
+    """Looks at the predictions of some rows."""
+    rows = np.arange(len(chunk))
+    classes = self._given.classes[chunk.rows]
+    column = np.searchsorted(self._columns, np.maximum(classes, 0))
+    column = np.minimum(column, len(self._columns) - 1)
+    posterior = chunk.posterior
+    self.quality[chunk.rows] = posterior[rows, column]
+    labelled = np.flatnonzero(classes != given_lib.MISSING)
+    said = sparse.csr_array(
+        (np.ones(len(labelled)), (labelled, classes[labelled])),
+        shape=(len(chunk), len(self.counts)))
+    self.counts[self._columns] += (said.T @ posterior).T
+    others = posterior.copy()
+    others[rows, column] = -1.
+    self.alternative[chunk.rows] = self._columns[others.argmax(axis=1)]
+    nearest = _largest(chunk.probabilities, self.nearest.shape[1])
+    self.nearest[chunk.rows] = self._columns[nearest]
+    self.nearest_probabilities[chunk.rows] = np.take_along_axis(
+        chunk.probabilities, nearest, axis=1)
+    if self.probabilities is not None:
+      self.probabilities[chunk.rows, self._columns] = chunk.probabilities
+
+
+def _largest(values, num):
+  """Returns where the `num` largest of each row are, the largest first."""
+  found = np.argpartition(-values, num - 1, axis=1)[:, :num]
+  order = np.argsort(
+      -np.take_along_axis(values, found, axis=1), axis=1, kind='stable')
+  return np.take_along_axis(found, order, axis=1)
+
+
+def to_mask(certain: Any, num: int) -> np.ndarray:
+  """Checks `certain`; no label is so by default."""
+  if certain is None:
+    return np.zeros(num, bool)
+  certain = np.asarray(certain)
+  if certain.dtype != bool or certain.shape != (num,):
+    raise ValueError(
+        f'Argument `certain` must be a bool array of shape [{num}]. Received: '
+        f'shape={certain.shape}, dtype={certain.dtype}.')
+  return certain
+
+
+def to_ids(ids: Any, num: int, *frames: Any) -> np.ndarray:
+  """Checks `ids`; by default the index of the first data frame, else numbers.
+
+  Args:
+    ids: of N examples, or None.
+    num: N.
+    *frames: what may be a data frame or a series.
+  """
+  if ids is None:
+    ids = next((frame.index for frame in frames if hasattr(frame, 'iloc')),
+               np.arange(num))
+  if len(ids) != num:
+    raise ValueError(f'Argument `ids` must have {num} entries, one for each '
+                     f'example. Received: {len(ids)}.')
+  return np.asarray(ids)

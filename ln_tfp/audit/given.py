@@ -1,0 +1,146 @@
+"""The labels that an audit is given: of any type, soft, or missing."""
+
+from collections.abc import Sequence
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+MISSING = -1
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Given:
+  """N labels of K classes.
+
+  Attributes:
+    classes: int32 `[N]`, the likeliest class of soft labels, -1 for none.
+    class_names: the K names.
+    shares: `[N, K]`, soft labels; None if each label is one class.
+  """
+  classes: np.ndarray
+  class_names: tuple[str, ...]
+  shares: np.ndarray | None = None
+
+  def __len__(self) -> int:
+    return len(self.classes)
+
+  @property
+  def is_labelled(self) -> np.ndarray:
+    """bool `[N]`."""
+    return self.classes != MISSING
+
+
+def read(
+    labels: Any, class_names: Sequence[str] | None = None,
+    ignore_class: Any = None) -> Given:
+  """Reads labels.
+
+  Args:
+    labels: `[N]` or `[N, 1]`, numbers or names, where None and NaN are missing;
+      or one-hot or soft rows `[N, K]`, where a row of zeros is missing.
+    class_names: of all classes; numbers are then 0 to K - 1. By default the
+      labels that there are, in their order.
+    ignore_class: the label that stands for none, such as -1.
+  """
+  labels = np.asarray(labels)
+  if labels.ndim == 2 and labels.shape[1] == 1:
+    labels = labels[:, 0]
+  if class_names is not None:
+    class_names = tuple(map(str, class_names))
+    if len(set(class_names)) != len(class_names):
+      raise ValueError('Argument `class_names` must have different names. '
+                       f'Received: class_names={class_names}.')
+  if labels.ndim == 2:
+    return _read_rows(labels, class_names, ignore_class)
+  if labels.ndim != 1:
+    raise ValueError(
+        'Argument `labels` must have the shape [N], [N, 1] or [N, K]. '
+        f'Received: shape={labels.shape}.')
+  missing = _is_missing(labels)
+  if ignore_class is not None:
+    missing |= labels == ignore_class
+  present = labels[~missing]
+  if present.dtype.kind == 'O':
+    present = np.array([_plain(label) for label in present])
+  numeric = present.dtype.kind in 'iufb'
+  if numeric:
+    _check_whole(present, np.flatnonzero(~missing))
+    present = present.astype(np.int64)
+  else:
+    present = present.astype(str)
+  if class_names is None:
+    known = np.unique(present)
+    class_names = tuple(map(str, known))
+  else:
+    known = np.arange(len(class_names)) if numeric else np.array(class_names)
+  order = np.argsort(known, kind='stable')
+  at = np.searchsorted(known, present, sorter=order)
+  numbers = order[np.minimum(at, len(known) - 1)] if len(known) else at
+  unknown = (known[numbers] != present) if len(known) else np.ones_like(
+      present, bool)
+  if unknown.any():
+    first = int(np.argmax(unknown))
+    raise ValueError(
+        f'Argument `labels` must hold classes of {_shorten(known)}. Received: '
+        f'{present[first]} at position {np.flatnonzero(~missing)[first]}.')
+  classes = np.full(len(labels), MISSING, np.int32)
+  classes[~missing] = numbers
+  return Given(classes, class_names)
+
+
+def _read_rows(rows, class_names, ignore_class):
+  """Reads one-hot and soft labels."""
+  size = rows.shape[1]
+  if class_names is None:
+    class_names = tuple(map(str, range(size)))
+  if len(class_names) != size or rows.dtype.kind not in 'iufb':
+    raise ValueError(
+        'Argument `labels` of two dimensions must hold one-hot or soft rows '
+        f'[N, {len(class_names)}]. Received: shape={rows.shape}, '
+        f'dtype={rows.dtype}.')
+  sums = rows.sum(axis=1)
+  valid = np.all(rows >= 0, axis=1) & (
+      (np.abs(sums - 1.) < 1e-3) | (sums == 0))
+  if not valid.all():
+    first = int(np.argmin(valid))
+    raise ValueError(
+        'Argument `labels` must hold rows that are not negative and sum to '
+        'one, or to zero for no label; several annotators are for '
+        f'`ln_tfp.consensus`. Received: {rows[first]} at position {first}.')
+  classes = np.where(sums == 0, MISSING, rows.argmax(axis=1)).astype(np.int32)
+  if ignore_class is not None:
+    classes[classes == ignore_class] = MISSING
+  hard = np.all((rows == 0) | (rows == 1))
+  return Given(classes, class_names,
+               None if hard else rows.astype(np.float32))
+
+
+def _is_missing(labels):
+  if labels.dtype.kind == 'f':
+    return np.isnan(labels)
+  if labels.dtype.kind != 'O':
+    return np.zeros(len(labels), bool)
+  return np.array([
+      label is None or type(label).__name__ == 'NAType' or
+      isinstance(label, float) and label != label for label in labels], bool)
+
+
+def _plain(label):
+  """A label of an array of objects, bytes as text."""
+  return label.decode() if isinstance(label, bytes) else label
+
+
+def _check_whole(labels, positions):
+  whole = (labels >= 0) & (labels == np.floor(labels))
+  if not whole.all():
+    first = int(np.argmin(whole))
+    raise ValueError(
+        'Argument `labels` must hold whole numbers that are not negative, or '
+        f'names. Received: {labels[first]} at position {positions[first]}. If '
+        'it stands for no label, say so by `ignore_class`.')
+
+
+def _shorten(known):
+  names = [str(name) for name in known[:5]]
+  return ', '.join(names) + (', ...' if len(known) > 5 else '')

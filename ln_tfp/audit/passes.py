@@ -1,0 +1,166 @@
+"""Features that an audit reads several times, and their labels."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+import dataclasses
+from typing import Any
+import zlib
+
+import keras
+import numpy as np
+from scipy import sparse
+from sklearn import decomposition
+import tensorflow as tf
+
+from ln_tfp.audit import trust
+
+# Sparse matrices with more columns are reduced to so many components.
+_SPARSE_WIDTH = 2_000
+_COMPONENTS = 300
+_ROWS = 4_096  # of a sparse matrix, or fingerprinted at a time
+
+SHUFFLED = (
+    'came in another order when read again, so that nobody could say which '
+    'example a finding is about. Read it without shuffling (shuffle=False; no '
+    '`shuffle`, no random augmentation), or pass arrays.')
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Features:
+  """N rows of features.
+
+  Attributes:
+    x: array `[N, F]`, or a function that returns an iterator of parts of it.
+    labels: of any form that `given.read` reads.
+    prints: uint64 `[N]`, equal for equal rows.
+  """
+  x: Any
+  labels: Any
+  prints: np.ndarray
+
+
+def open_features(features: Any, labels: Any = None) -> Features:
+  """Returns features as arrays or as batches that can be read again.
+
+  Args:
+    features: see `audit_features`.
+    labels: likewise.
+  """
+  if is_stream(features):
+    return _from_stream(features, labels)
+  if labels is None:
+    raise ValueError('Argument `labels` must be given unless `features` are '
+                     'batches that bring them. Received: labels=None.')
+  if sparse.issparse(features):
+    x = _from_sparse(features)
+  else:
+    x = np.asarray(features)
+    x = x.reshape(len(x), -1) if x.ndim > 2 else x
+  num = features.shape[0] if sparse.issparse(features) else len(x)
+  if num != len(labels):
+    raise ValueError(
+        'Arguments `features` and `labels` must have the same length. '
+        f'Received: {num} rows and {len(labels)} labels.')
+  parts = x() if callable(x) else (
+      x[i:i + _ROWS] for i in range(0, len(x), _ROWS))
+  return Features(x, labels, np.concatenate(
+      [np.empty(0, np.uint64), *map(trust.fingerprints, parts)]))
+
+
+def is_stream(x: Any) -> bool:
+  """Whether `x` is batches, not an array."""
+  return callable(x) or isinstance(
+      x, (tf.data.Dataset, keras.utils.PyDataset, Iterator))
+
+
+def repeatable(x: Any, name: str) -> Callable[[], Iterator[Any]]:
+  """Returns a function that begins another pass over batches.
+
+  Args:
+    x: a function that returns an iterator, a `tf.data.Dataset` or a
+      `keras.utils.PyDataset`.
+    name: of the argument, for errors.
+  """
+  if isinstance(x, Iterator):
+    raise ValueError(
+        f'Argument `{name}` must be readable more than once: pass a function '
+        f'that returns an iterator. Received: {type(x).__name__}.')
+  if isinstance(x, tf.data.Dataset):
+    if x.cardinality() == tf.data.INFINITE_CARDINALITY:
+      raise ValueError(f'Argument `{name}` must end; this dataset is repeated '
+                       'for ever.')
+    return x.as_numpy_iterator
+  if isinstance(x, keras.utils.PyDataset):
+    if x.num_batches is None:
+      raise ValueError(f'Argument `{name}` must end; this PyDataset has no '
+                       'number of batches.')
+    return lambda: (x[i] for i in range(x.num_batches))
+  return lambda: iter(x())
+
+
+def checksum(batch: Any) -> int:
+  """Tells batches of other rows, or rows in another order, apart.
+
+  It looks at the first and the last row, so that further passes cost little.
+  """
+  result = 0
+  for part in keras.tree.flatten(batch):
+    ends = np.ascontiguousarray(np.asarray(part)[[0, -1]])
+    result = zlib.crc32(ends.tobytes() if ends.dtype != object else
+                        repr(ends.tolist()).encode(), result)
+  return result
+
+
+class _Passes:
+  """Batches of features; every pass is compared with the first one."""
+
+  def __init__(self, begin: Callable[[], Iterator[Any]]):
+    self._begin = begin
+    self._sums = None
+
+  def __call__(self) -> Iterator[Any]:
+    sums = []
+    for batch in self._begin():
+      sums.append(checksum(batch))
+      if self._sums is not None and sums != self._sums[:len(sums)]:
+        raise ValueError(f'Argument `features` {SHUFFLED}')
+      yield batch[0] if isinstance(batch, (tuple, list)) else batch
+    self._sums = sums
+
+  def read(self) -> tuple[np.ndarray, list[Any]]:
+    """The first pass: fingerprints, and the labels of each batch."""
+    prints, labels, sums = [np.empty(0, np.uint64)], [], []
+    for batch in self._begin():
+      sums.append(checksum(batch))
+      parts = batch if isinstance(batch, (tuple, list)) else (batch,)
+      prints.append(trust.fingerprints(np.asarray(parts[0])))
+      labels += [np.asarray(part) for part in parts[1:2]]
+    self._sums = sums
+    next(iter(self()), None)  # tells a shuffled one before the work begins
+    return np.concatenate(prints), labels
+
+
+def _from_stream(features, labels):
+  passes = _Passes(repeatable(features, 'features'))
+  prints, found = passes.read()
+  if labels is None and not found:
+    raise ValueError('Argument `labels` must be given unless the batches of '
+                     '`features` bring them. Received: labels=None.')
+  if labels is None:
+    labels = np.concatenate(found)
+  if len(labels) != len(prints):
+    raise ValueError(
+        'Argument `labels` must have one entry for each row of `features`. '
+        f'Received: {len(labels)} for {len(prints)} rows.')
+  return Features(passes, labels, prints)
+
+
+def _from_sparse(matrix):
+  """Returns a wide matrix as components, another one as dense slices."""
+  matrix = sparse.csr_array(matrix)
+  if matrix.shape[1] <= _SPARSE_WIDTH:
+    return lambda: (matrix[i:i + _ROWS].toarray()
+                    for i in range(0, matrix.shape[0], _ROWS))
+  components = min(_COMPONENTS, *(size - 1 for size in matrix.shape))
+  return decomposition.TruncatedSVD(
+      components, random_state=0).fit_transform(matrix)
