@@ -23,7 +23,7 @@ from experiments import methods
 from experiments import training
 from experiments.output import tables
 from experiments.paper import grids
-from experiments.sweep import sweep
+from experiments.sweep import plan as plan_lib
 import ln_tfp
 
 _CLASSES = [10, 100, 1000, 10_000]
@@ -117,7 +117,7 @@ def make_results(directory: str, size: int) -> grids.Cells:
 
 def make_table(directory: str, cells: grids.Cells) -> None:
   """What a program does where all runs are finished."""
-  plan = sweep.Plan(grids.flat(cells), directory)
+  plan = plan_lib.Plan(grids.flat(cells), directory)
   assert not plan.pending and not plan.problems()
   tables.build('', methods.NAMES, [tables.noise_column('sym:0.4')], cells,
                plan.results)

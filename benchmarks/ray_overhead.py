@@ -21,8 +21,8 @@ import tempfile
 import time
 
 from experiments import training
+from experiments.sweep import plan as plan_lib
 from experiments.sweep import ray_pool
-from experiments.sweep import sweep
 
 _RUNS = 1000
 
@@ -77,12 +77,12 @@ class _PoolOfNone:
     pass
 
 
-def sweep_all(pool: sweep.Pool, runs: list[training.Run]) -> float:
+def sweep_all(pool: plan_lib.Pool, runs: list[training.Run]) -> float:
   """Seconds for all runs."""
   with tempfile.TemporaryDirectory() as directory:
     start = time.perf_counter()
-    results = sweep.run(
-        runs, output_dir=directory, pool=pool, stream=io.StringIO())
+    results = plan_lib.execute(
+        plan_lib.Plan(runs, directory), pool, stream=io.StringIO())
     seconds = time.perf_counter() - start
   if len(results) != len(runs):
     raise RuntimeError(f'Not all runs have finished: {results.failures}')

@@ -19,8 +19,8 @@ from benchmarks import timing
 from experiments import methods
 from experiments import training
 from experiments.paper import tuned
+from experiments.sweep import plan as plan_lib
 from experiments.sweep import pool as pool_lib
-from experiments.sweep import sweep
 
 _NOISES = ('none', 'sym:0.4', 'asym:0.4')
 
@@ -50,8 +50,8 @@ def measure() -> list[timing.Row]:
       tempfile.TemporaryDirectory()) as serial:
     begin = time.perf_counter()
     with contextlib.closing(pool_lib.Pool()) as pool:
-      results = sweep.run(
-          make_runs(), output_dir=pooled, pool=pool, stream=io.StringIO())
+      results = plan_lib.execute(
+          plan_lib.Plan(make_runs(), pooled), pool, stream=io.StringIO())
     together = time.perf_counter() - begin
     begin = time.perf_counter()
     subprocess.run(

@@ -20,8 +20,8 @@ from experiments.cli import pairs
 from experiments.cli import recipes
 from experiments.sweep import estimates as estimates_lib
 from experiments.sweep import multi_worker
+from experiments.sweep import plan as plan_lib
 from experiments.sweep import pool as pool_lib
-from experiments.sweep import sweep
 
 FLAGS = flags.FLAGS
 
@@ -136,8 +136,8 @@ def _per_run() -> tuple[float, float]:
 
 def train(
     runs: Iterable[training.Run],
-    keep_weights: sweep.Predicate = sweep.never,
-    need_weights: sweep.Predicate = sweep.never) -> sweep.Results:
+    keep_weights: plan_lib.Predicate = plan_lib.never,
+    need_weights: plan_lib.Predicate = plan_lib.never) -> plan_lib.Results:
   """Trains runs as the flags say; ends the program where `--dry_run` does.
 
   Args:
@@ -145,8 +145,7 @@ def train(
     keep_weights: of which runs the weights are kept, where they are trained.
     need_weights: which runs are trained again where their weights are gone.
   """
-  runs = list(runs)
-  plan = sweep.Plan(runs, FLAGS.output_dir, keep_weights, need_weights)
+  plan = plan_lib.Plan(runs, FLAGS.output_dir, keep_weights, need_weights)
   for problem in plan.problems():
     print(f'Not a result, left alone: {problem}', file=sys.stderr)
   with contextlib.closing(_make_pool(bool(plan.pending))) as pool:
@@ -155,22 +154,20 @@ def train(
       sys.exit(0)
     if plan.pending:
       _prepare(plan.pending.values())
-    results = sweep.run(
-        runs, output_dir=FLAGS.output_dir, pool=pool,
-        data_dir=FLAGS.data_dir, strategy=FLAGS.strategy,
-        keep_weights=keep_weights, need_weights=need_weights,
+    results = plan_lib.execute(
+        plan, pool, data_dir=FLAGS.data_dir, strategy=FLAGS.strategy,
         tensorboard_dir=FLAGS.tensorboard)
   for key, reason in results.failures.items():
     print(f'Failed: {key}: {reason}', file=sys.stderr)
   return results
 
 
-def exit_status(results: sweep.Results) -> int:
+def exit_status(results: plan_lib.Results) -> int:
   """For the shell: 1 where runs have failed."""
   return 1 if results.failures else 0
 
 
-def _make_pool(needed: bool) -> sweep.Pool:
+def _make_pool(needed: bool) -> plan_lib.Pool:
   """The pool of the flags; no cluster is used where nothing is to be done."""
   if needed and FLAGS.launcher == 'ray':
     from experiments.sweep import ray_pool  # Ray need not be installed
@@ -193,7 +190,7 @@ def _make_pool(needed: bool) -> sweep.Pool:
   return pool_lib.Pool(FLAGS.jobs or (1 if takes_all else None), gpus)
 
 
-def _announce(plan: sweep.Plan, slots: int) -> None:
+def _announce(plan: plan_lib.Plan, slots: int) -> None:
   """Says what is to come, and lists it where `--dry_run` asks for that."""
   estimates = plan.estimate()
   pending = list(plan.pending.values())
@@ -211,7 +208,7 @@ def _announce(plan: sweep.Plan, slots: int) -> None:
         f'{slots} at a time'
         + (f': about {about} ({basis}).' if pending else '.'),
         file=sys.stdout if FLAGS.dry_run else sys.stderr)
-  if seconds > sweep.LONG_SECONDS and not FLAGS.dry_run:
+  if seconds > plan_lib.LONG_SECONDS and not FLAGS.dry_run:
     print(f'This will take more than an hour: about {about}. It can be '
           'interrupted and goes on with the same command.', file=sys.stderr)
 

@@ -28,7 +28,7 @@ class Worker:
   """One process; it trains one task at a time.
 
   Args:
-    module: its program, see `service`.
+    module: its program, see `worker`.
     environment: variables on top of ours.
   """
 

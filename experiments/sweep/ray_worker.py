@@ -12,7 +12,7 @@ import threading
 import traceback
 from typing import Any
 
-from experiments.sweep import service
+from experiments.sweep import worker
 from ln_tfp import files
 
 
@@ -38,7 +38,7 @@ def _answer(
     put({'status': 'failed', 'message': f'{type(error).__name__}: {error}'})
 
 
-def _train(task: dict[str, Any], tell: service.Tell) -> dict[str, bytes]:
+def _train(task: dict[str, Any], tell: worker.Tell) -> dict[str, bytes]:
   """Trains a run and returns its files, the result last."""
   directory, key = pathlib.Path(task['output_dir']), task['key']
   reachable = _is_reachable(directory, task['identity'])

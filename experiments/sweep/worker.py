@@ -1,8 +1,21 @@
-"""A process of the pool: trains the runs that it is sent, one at a time."""
+"""A process of the pool: trains the runs that it is sent, one at a time.
+
+Tasks come on standard input, answers go to standard output, a JSON document a
+line. Where the input ends the process ends, too, in the middle of a training if
+need be: a sweep leaves no orphans, however it ends itself.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 import functools
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import traceback
 from typing import Any
 
 from etils import epy
@@ -10,16 +23,51 @@ from etils import epy
 from experiments import data
 from experiments import training
 from experiments.sweep import locks
-from experiments.sweep import service
 
 with epy.lazy_imports():
   import tensorflow as tf
+
+# Sends what a task says of itself while it runs.
+Tell = Callable[[str], None]
+
+
+def serve(perform: Callable[[dict[str, Any], Tell], str]) -> None:
+  """Performs tasks, one after the other, until the input ends.
+
+  Args:
+    perform: called with a task and `Tell`; returns the status that is answered.
+      An exception is answered as the status 'failed' with a message.
+  """
+  signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the sweep's
+  answers = os.fdopen(os.dup(1), 'w', encoding='utf-8')
+  os.dup2(2, 1)  # whatever a library prints is no answer
+
+  def answer(**document):
+    answers.write(json.dumps(document) + '\n')
+    answers.flush()
+
+  tasks = queue.Queue()
+  threading.Thread(target=_read, args=(tasks,), daemon=True).start()
+  while True:
+    task = tasks.get()
+    try:
+      status = perform(task, lambda text: answer(progress=text))
+      answer(status=status)
+    except Exception as error:  # pylint: disable=broad-except
+      traceback.print_exc()
+      answer(status='failed', message=f'{type(error).__name__}: {error}')
+
+
+def _read(tasks: queue.Queue) -> None:
+  for line in sys.stdin:
+    tasks.put(json.loads(line))
+  os._exit(0)  # the main thread may be deep in TensorFlow
 
 
 class Progress:
   """A text stream that passes on what a run says of itself."""
 
-  def __init__(self, tell: service.Tell):
+  def __init__(self, tell: Tell):
     self._tell = tell
 
   def isatty(self) -> bool:
@@ -43,7 +91,7 @@ def _strategy(name: str) -> tf.distribute.Strategy:
   return training.create_strategy(name)
 
 
-def train(task: dict[str, Any], tell: service.Tell) -> str:
+def train(task: dict[str, Any], tell: Tell) -> str:
   """Trains a run unless another process does; returns 'done' or 'busy'."""
   with locks.hold(task['output_dir'], task['key']) as free:
     if not free:
@@ -52,7 +100,7 @@ def train(task: dict[str, Any], tell: service.Tell) -> str:
   return 'done'
 
 
-def train_alone(task: dict[str, Any], tell: service.Tell) -> None:
+def train_alone(task: dict[str, Any], tell: Tell) -> None:
   """Trains a run that is locked for us."""
   run = training.Run.from_dict(task['run'])
   training.train(
@@ -63,4 +111,4 @@ def train_alone(task: dict[str, Any], tell: service.Tell) -> None:
 
 
 if __name__ == '__main__':
-  service.serve(train)
+  serve(train)

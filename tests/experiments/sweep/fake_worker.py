@@ -12,7 +12,7 @@ import signal
 import time
 
 from experiments.sweep import locks
-from experiments.sweep import service
+from experiments.sweep import worker
 
 
 def document(run, key, status='finished', accuracy=.9, validation=.5,
@@ -75,4 +75,4 @@ def _note(directory, *words):
 
 
 if __name__ == '__main__':
-  service.serve(perform)
+  worker.serve(perform)

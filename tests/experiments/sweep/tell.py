@@ -2,7 +2,7 @@
 
 import os
 
-from experiments.sweep import service
+from experiments.sweep import worker
 
 
 def perform(task, tell):
@@ -11,4 +11,4 @@ def perform(task, tell):
 
 
 if __name__ == '__main__':
-  service.serve(perform)
+  worker.serve(perform)

@@ -19,8 +19,8 @@ import psutil
 import pytest
 
 from experiments import training
+from experiments.sweep import plan as plan_lib
 from experiments.sweep import pool as pool_lib
-from experiments.sweep import sweep
 from tests import waiting
 
 ray = pytest.importorskip(
@@ -87,9 +87,9 @@ def _reference(tmp_path_factory):
   directory = tmp_path_factory.mktemp('reference')
   pool = pool_lib.Pool(len(os.sched_getaffinity(0)))
   try:
-    return directory, sweep.run(
-        _RUNS, output_dir=directory, pool=pool, stream=io.StringIO(),
-        keep_weights=_is_ln)
+    return directory, plan_lib.execute(
+        plan_lib.Plan(_RUNS, directory, keep_weights=_is_ln), pool,
+        stream=io.StringIO())
   finally:
     pool.close()
 
@@ -156,9 +156,9 @@ def test_a_node_is_killed_and_the_results_are_those_of_a_local_sweep(
   try:
     assert pool.slots == 2
     threading.Thread(target=kill_when_both_train, daemon=True).start()
-    results = sweep.run(
-        _RUNS, output_dir=tmp_path, pool=pool, stream=io.StringIO(),
-        keep_weights=_is_ln)
+    results = plan_lib.execute(
+        plan_lib.Plan(_RUNS, tmp_path, keep_weights=_is_ln), pool,
+        stream=io.StringIO())
     # Ray itself takes a while to see it.
     waiting.wait_for(lambda: pool.slots == 1, _WAIT_SECONDS)
   finally:

@@ -1,5 +1,6 @@
 """Tests of the sweep, with real processes that train nothing."""
 
+import contextlib
 import dataclasses
 import io
 import json
@@ -18,9 +19,9 @@ from experiments import training
 from experiments.sweep import bar as bar_lib
 from experiments.sweep import estimates as estimates_lib
 from experiments.sweep import locks
+from experiments.sweep import plan as plan_lib
 from experiments.sweep import pool as pool_lib
 from experiments.sweep import store
-from experiments.sweep import sweep
 from tests import waiting
 from tests.experiments.sweep import fake_worker
 
@@ -32,14 +33,10 @@ def _runs(*methods, **settings):
           for method in methods]
 
 
-def _sweep(runs, directory, jobs=2, **arguments):
-  pool = pool_lib.Pool(jobs, module=_FAKE)
-  try:
-    return sweep.run(
-        runs, output_dir=directory, pool=pool, stream=io.StringIO(),
-        **arguments)
-  finally:
-    pool.close()
+def _sweep(runs, directory, jobs=2, stream=None):
+  with contextlib.closing(pool_lib.Pool(jobs, module=_FAKE)) as pool:
+    return plan_lib.execute(
+        plan_lib.Plan(runs, directory), pool, stream=stream or io.StringIO())
 
 
 def _script(directory, **actions):
@@ -88,7 +85,8 @@ def test_a_prerequisite_is_added_and_waited_for(tmp_path):
 def test_finished_runs_are_skipped(tmp_path):
   _sweep(_runs('CE', 'LN'), tmp_path)
   before = _log(tmp_path)
-  results = sweep.run(_runs('CE', 'LN'), output_dir=tmp_path, pool=None)
+  plan = plan_lib.Plan(_runs('CE', 'LN'), tmp_path)
+  results = plan_lib.execute(plan, pool=None)
   assert len(results) == 2
   assert _log(tmp_path) == before
 
@@ -306,11 +304,7 @@ def test_workers_share_out_threads_and_gpus():
 def test_the_bar_counts_runs_by_state(tmp_path):
   _script(tmp_path, LN='raise')
   stream = io.StringIO()
-  pool = pool_lib.Pool(1, module=_FAKE)
-  try:
-    sweep.run(_runs('LN', 'CE'), output_dir=tmp_path, pool=pool, stream=stream)
-  finally:
-    pool.close()
+  _sweep(_runs('LN', 'CE'), tmp_path, jobs=1, stream=stream)
   text = stream.getvalue()
   assert '0/2 runs, 1 running, 0 failed' in text
   assert 'trying once more' in text
@@ -324,10 +318,10 @@ def test_weights_that_are_needed_and_gone_mean_a_new_training(tmp_path):
   document['weights'] = {'file': f'{run.key}.npz', 'sha256': '0'}
   file.write_text(json.dumps(document))
   always = lambda run: True
-  assert not sweep.Plan([run], tmp_path, keep_weights=always).pending
-  assert sweep.Plan([run], tmp_path, need_weights=always).pending
+  assert not plan_lib.Plan([run], tmp_path, keep_weights=always).pending
+  assert plan_lib.Plan([run], tmp_path, need_weights=always).pending
   (tmp_path / f'{run.key}.npz').touch()
-  assert not sweep.Plan([run], tmp_path, need_weights=always).pending
+  assert not plan_lib.Plan([run], tmp_path, need_weights=always).pending
 
 
 @pytest.mark.slow
@@ -348,7 +342,8 @@ def test_a_killed_training_goes_on_where_it_was(tmp_path):
   killer.start()
   stream = io.StringIO()
   try:
-    results = sweep.run([run], output_dir=tmp_path, pool=pool, stream=stream)
+    results = plan_lib.execute(
+        plan_lib.Plan([run], tmp_path), pool, stream=stream)
   finally:
     killer.join()
     pool.close()

@@ -1,4 +1,4 @@
-"""Trains the runs of a table over a pool of worker processes.
+"""What is to be trained, and how it comes to be trained over a pool.
 
 Finished runs are skipped, prerequisites (Forward's CE run) come first, a run
 that crashes is tried once more, one whose machine is lost several times, and
@@ -78,6 +78,7 @@ class Plan:
   def __init__(
       self, runs: Iterable[training.Run], output_dir: str | os.PathLike,
       keep_weights: Predicate = never, need_weights: Predicate = never):
+    self.output_dir = output_dir
     self._store = store_lib.Store(output_dir)
     self._keep_weights = keep_weights
     self._need_weights = need_weights
@@ -215,34 +216,27 @@ class _Sweep:
         self._plan.pending[key] = run
 
 
-def run(
-    runs: Iterable[training.Run], *, output_dir: str | os.PathLike,
-    pool: Pool | None,
-    data_dir: str | None = None, strategy: str = 'auto',
-    keep_weights: Predicate = never, need_weights: Predicate = never,
-    tensorboard_dir: str | None = None,
+def execute(
+    plan: Plan, pool: Pool | None, *, data_dir: str | None = None,
+    strategy: str = 'auto', tensorboard_dir: str | None = None,
     stream: TextIO | None = None) -> Results:
-  """Trains all runs that are not finished, and returns their results.
+  """Trains all runs of a plan that are not finished.
 
   Args:
-    runs: the runs; prerequisites are added.
-    output_dir: for results and checkpoints.
+    plan: the plan.
     pool: where to train; stays open. None will do where all is finished.
     data_dir: where the data sets are.
     strategy: see `training.create_strategy`.
-    keep_weights: of which runs the weights are kept, where they are trained.
-    need_weights: which runs are trained again where their weights are gone.
     tensorboard_dir: for TensorBoard logs.
     stream: for the bar; None is stderr.
 
   Returns:
     The results by key, prerequisites included, and the failures.
   """
-  plan = Plan(runs, output_dir, keep_weights, need_weights)
   if not plan.pending:
     return plan.results
   task = dict(
-      output_dir=os.path.abspath(output_dir), data_dir=data_dir,
+      output_dir=os.path.abspath(plan.output_dir), data_dir=data_dir,
       strategy=strategy, tensorboard_dir=tensorboard_dir)
   with bar_lib.Bar(
       stream or sys.stderr, plan.pending.values(), len(plan.results),
