@@ -27,16 +27,7 @@ from experiments.paper import grids
 from experiments.paper import published
 from experiments.paper import tuned
 
-NOISES = {'digits_n': 'human:worst', 'cifar10n': 'human:worst',
-          'cifar100n': 'human:noisy'}
-# Row, as in the files of tuned hyperparameters -> settings of LN.
-ROWS = {
-    'LN-identity': dict(covariance='identity'),
-    'LN-isotropic': dict(covariance='isotropic'),
-    'LN-diagonal': dict(covariance='diagonal'),
-    'LN': dict(covariance='full'),
-    'LN-no-dummy': dict(covariance='full', dummy_class=False),
-}
+ROWS = grids.ABLATION_ROWS
 
 
 def points(base, row, noise):
@@ -70,20 +61,16 @@ def choose(base, noise):
 def main(argv):
   del argv
   app.refuse('methods')
-  app.check_dataset(NOISES)
+  app.check_dataset(grids.ABLATION_NOISES)
   base = app.base_run()
-  noise = app.single_noise(NOISES[base.dataset])
+  noise = app.single_noise(grids.ABLATION_NOISES[base.dataset])
   cells = grids.seeded(choose(base, noise), app.seeds())
   results = app.train(grids.flat(cells))
-  paper = {
-      (row, noise): published.ablation().get((
-          base.dataset, settings['covariance'],
-          settings.get('dummy_class', True)))
-      for row, settings in ROWS.items() if noise == NOISES[base.dataset]}
   table = tables.build(
       f'Test accuracy (%) on {base.dataset}: covariance and dummy class',
       list(ROWS), [tables.noise_column(noise)], cells, results,
-      published=paper, corner='Covariance', notes=[
+      published=published.cells('ablation', base.dataset),
+      corner='Covariance', notes=[
           'LN: full covariance with the dummy class, the method itself.',
           *app.notes(base, grids.flat(cells))])
   app.show(table, f'ablation-{base.dataset}')

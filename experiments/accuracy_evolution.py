@@ -22,7 +22,6 @@ from __future__ import annotations
 from absl import flags
 import numpy as np
 
-from experiments import synthetic_noise
 from experiments import training
 from experiments.cli import app
 from experiments.output import figures
@@ -30,8 +29,6 @@ from experiments.paper import grids
 
 FLAGS = flags.FLAGS
 
-METHODS = ('Het-tau-Sigma', 'LN')
-NOISES = ('sym:0.2', 'sym:0.4', 'sym:0.6')
 VALIDATION = 'validation_accuracy_clean'
 CLEAN, MISLABELLED = (
     'train_accuracy_clean_part', 'train_accuracy_mislabelled_given')
@@ -75,12 +72,13 @@ def draw(cells: dict[grids.Place, list[training.Result]]):
 
 def main(argv):
   del argv
-  app.check_dataset(synthetic_noise.DATASETS)
-  base, noises = app.base_run(), app.noises(NOISES)
+  app.check_dataset(grids.SYNTHETIC_DATASETS)
+  base, noises = app.base_run(), app.noises(grids.EVOLUTION_NOISES)
   if 'none' in noises:
     raise app.BadFlagError('--noise: without noise no label is wrong.')
   cells = grids.seeded(
-      app.choose(base, app.methods(METHODS), noises), app.seeds())
+      app.choose(base, app.methods(grids.EVOLUTION_METHODS), noises),
+      app.seeds())
   results = app.train(grids.flat(cells))
   done = {place: figures.finished(results.get(run.key) for run in runs)
           for place, runs in cells.items()}

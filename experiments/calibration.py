@@ -30,9 +30,6 @@ from experiments.paper import published
 from experiments.sweep import launch
 from experiments.training import evaluation
 
-CLEAN = {'digits_n': 'digits', 'cifar10n': 'cifar10'}
-ANNOTATORS = ('random1', 'random2', 'random3')
-
 
 def measurement(run):
   """The file with the measurement of a run."""
@@ -53,7 +50,7 @@ def measure(run, result, source):
   nll = {
       name: evaluation.negative_log_likelihood(
           probabilities, examples.label_sets[name])
-      for name in ANNOTATORS}
+      for name in grids.ANNOTATORS}
   document = {'key': run.key, 'annotators': source.name, 'nll': nll,
               'mean': float(np.mean(list(nll.values())))}
   app.write(f'calibration/{run.key}.json', json.dumps(document) + '\n')
@@ -76,10 +73,10 @@ def predict(run, result, examples, source):
 def main(argv):
   del argv
   app.refuse('noise')
-  app.check_dataset(CLEAN)
+  app.check_dataset(grids.CALIBRATION_DATASETS)
   dataset = app.FLAGS.dataset
   methods = app.methods(grids.CALIBRATION_METHODS)
-  base = app.base_run(CLEAN[dataset])
+  base = app.base_run(grids.CALIBRATION_DATASETS[dataset])
   chosen = app.choose(base, methods, ['none'])
   cells = grids.seeded(chosen, app.seeds())
   results = app.train(
@@ -94,9 +91,7 @@ def main(argv):
       [tables.Column('none', 'NLL')], cells, results,
       value=lambda result: measured[result.key], lower_is_better=True,
       notes=app.notes(base, grids.flat(cells)),
-      published={
-          (method, 'none'): number for (name, method), number
-          in published.calibration().items() if name == dataset})
+      published=published.cells('calibration', dataset))
   app.show(table, f'calibration-{dataset}')
   return app.exit_status(results)
 

@@ -21,16 +21,11 @@ import csv
 import dataclasses
 import io
 
-from experiments import natural_noise
-from experiments import synthetic_noise
 from experiments.cli import app
 from experiments.cli import pairs
 from experiments.output import tables
 from experiments.paper import grids
-from experiments.paper import published
 from experiments.paper import tuned
-
-SEARCHED = ('Het-tau', 'Het-tau-Sigma', 'NAN', 'GCE', 'LS', 'LN')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +51,7 @@ def bracket(values):
 
 def make_winner(place, points, winner, results, dataset):
   """The cell of one method and noise."""
-  paper = published.hyperparameters().get((dataset, *place), {})
+  paper = tuned.printed().get((dataset, *place), {})
   keys = tuple(run.key for run in points)
   paper_text = bracket(paper.values()) if paper else ''
   if winner is None:
@@ -89,14 +84,14 @@ def points_csv(points, results):
 def main(argv):
   del argv
   app.refuse('search', 'seeds')
-  app.check_dataset((*synthetic_noise.DATASETS, *natural_noise.NOISES))
+  app.check_dataset((*grids.SYNTHETIC_DATASETS, *grids.NATURAL_NOISES))
   base = app.base_run()
-  noises = app.noises(natural_noise.NOISES.get(base.dataset, ['sym:0.4']))
-  methods = app.methods(SEARCHED)
+  noises = app.noises(grids.NATURAL_NOISES.get(base.dataset, ['sym:0.4']))
+  methods = app.methods(grids.SEARCHED)
   points = {(method, noise): app.search_points(base, method, noise)
             for method in methods for noise in noises}
   results = app.train(grids.flat(points), grids.serves_calibration)
-  winners = grids.winners(points, results)
+  winners = tuned.winners(points, results)
   cells = {
       place: make_winner(
           place, runs, winners.get(place), results, base.dataset)

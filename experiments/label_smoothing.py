@@ -23,7 +23,6 @@ import dataclasses
 
 from absl import flags
 
-from experiments import synthetic_noise
 from experiments import training
 from experiments.cli import app
 from experiments.cli import recipes
@@ -34,8 +33,6 @@ FLAGS = flags.FLAGS
 flags.DEFINE_list(
     'smoothings', ['0.001', '0.01', '0.1', '0.3', '0.5'], 'Values of t.')
 flags.declare_key_flag('min_scales')
-
-NOISE = 'sym:0.4'
 
 
 def cells(
@@ -61,8 +58,8 @@ def cells(
 def main(argv):
   del argv
   app.refuse('methods', 'search')
-  app.check_dataset(synthetic_noise.DATASETS)
-  noise = app.single_noise(NOISE)
+  app.check_dataset(grids.SYNTHETIC_DATASETS)
+  noise = app.single_noise(grids.SMOOTHING_NOISE)
   base = app.tuned_run(app.base_run(), 'LN', noise)
   with recipes.naming('smoothings'):
     runs = cells(base, figures.numbers('smoothings', FLAGS.smoothings),

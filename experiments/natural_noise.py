@@ -18,19 +18,15 @@ against 63.82 on "worst". In the paper 74.31 against 59.01 on CIFAR-10N worst.
 from experiments.cli import app
 from experiments.output import tables
 from experiments.paper import grids
-
-_FIVE = ('human:random1', 'human:random2', 'human:random3', 'human:aggregate',
-         'human:worst')
-# The training labels of Clothing1M are noisy as they are.
-NOISES = {'digits_n': _FIVE, 'cifar10n': _FIVE, 'cifar100n': ('human:noisy',),
-          'clothing1m': ('none',)}
+from experiments.paper import published
 
 
 def main(argv):
   del argv
-  app.check_dataset(NOISES)
+  app.check_dataset(grids.NATURAL_NOISES)
   base = app.base_run()
-  methods, noises = app.methods(), app.noises(NOISES[base.dataset])
+  methods = app.methods()
+  noises = app.noises(grids.NATURAL_NOISES[base.dataset])
   chosen = app.choose(base, methods, noises)
   cells = grids.seeded(chosen, app.seeds())
   results = app.train(grids.flat(cells))
@@ -39,7 +35,7 @@ def main(argv):
       f'Test accuracy (%) on {base.dataset} with natural label noise',
       methods, columns, cells, results,
       notes=app.notes(base, grids.flat(cells)),
-      published=grids.paper_accuracy('natural_noise', base.dataset))
+      published=published.cells('natural_noise', base.dataset))
   app.show(table, f'natural_noise-{base.dataset}')
   return app.exit_status(results)
 

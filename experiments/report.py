@@ -31,6 +31,8 @@ from experiments.cli import pairs
 from experiments.output import evidence
 from experiments.output import tables
 from experiments.paper import claims
+from experiments.paper import figure_claims
+from experiments.paper import table_claims
 
 with epy.lazy_imports():
   from ln_tfp import page
@@ -73,7 +75,8 @@ def build(output_dir: pathlib.Path) -> page.Page:
       f'Runs: {len(facts.results)}; tables: {len(facts.tables)}; figures: '
       f'{len(facts.records)}. Every number is computed from stored results; '
       'what was not run says so.')
-  _add_claims(report, list(claims.judge(facts)))
+  _add_claims(report, list(claims.judge(
+      facts, (*table_claims.CLAIMS, *figure_claims.CLAIMS))))
   _add_tables(report, facts)
   _add_figures(report, facts, output_dir)
   _add_searches(report, output_dir)

@@ -43,10 +43,9 @@ with epy.lazy_imports():
 FLAGS = flags.FLAGS
 
 # Data set -> the one with human labels of the same images.
-HUMAN = {'digits': 'digits_n', 'cifar10': 'cifar10n'}
+HUMAN = {clean: name for name, clean in grids.CALIBRATION_DATASETS.items()}
 DATASETS = (*HUMAN, 'mnist', 'fashion_mnist')
-MAIN, LOG, SYMMETRIC = 'asym:0.2', 'sym:0.4', 'sym:0.2'
-HUMAN_NOISES = ('human:aggregate', 'human:random2', 'human:worst')
+MAIN = grids.RESIDUALS_MAIN
 ROWS = (r'$\Sigma_{train} = \Sigma_{eval} = I$',
         r'$\Sigma_{train} = \Sigma_\theta,\ \Sigma_{eval} = I$',
         r'$\Sigma_{train} = \Sigma_{eval} = \Sigma_\theta$')
@@ -219,8 +218,9 @@ def pairs_of(base: training.Run) -> dict[str, list[training.Run]]:
     return {}
   human = app.base_run(HUMAN[base.dataset])
   return {
-      **{noise: pair(base, noise) for noise in (MAIN, SYMMETRIC)},
-      **{noise: pair(human, noise) for noise in HUMAN_NOISES}}
+      **{noise: pair(base, noise)
+         for noise in (MAIN, grids.RESIDUALS_SYMMETRIC)},
+      **{noise: pair(human, noise) for noise in grids.RESIDUALS_HUMAN}}
 
 
 def main(argv):
@@ -228,7 +228,8 @@ def main(argv):
   app.refuse('methods', 'noise', 'search', 'seeds')
   app.check_dataset(DATASETS)
   base = app.base_run()
-  pairs, log_run = pairs_of(base), app.tuned_run(base, 'LN', LOG)
+  pairs, log_run = pairs_of(base), app.tuned_run(
+      base, 'LN', grids.RESIDUALS_LOG)
   results = app.train(
       [*grids.flat(pairs), log_run],
       need_weights=figures.unmeasured(residual_terms, FLAGS.output_dir))

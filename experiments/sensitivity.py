@@ -22,7 +22,6 @@ import dataclasses
 from absl import flags
 
 from experiments import methods
-from experiments import synthetic_noise
 from experiments import training
 from experiments.cli import app
 from experiments.output import figures
@@ -32,8 +31,6 @@ FLAGS = flags.FLAGS
 flags.DEFINE_list(
     'temperatures', ['0.1', '0.25', '0.5', '1', '2'], 'Values of tau.')
 flags.declare_key_flag('min_scales')
-
-NOISE = 'sym:0.4'
 
 
 def cells(
@@ -53,8 +50,8 @@ def cells(
 def main(argv):
   del argv
   app.refuse('methods', 'search')
-  app.check_dataset(synthetic_noise.DATASETS)
-  noise = app.single_noise(NOISE)
+  app.check_dataset(grids.SYNTHETIC_DATASETS)
+  noise = app.single_noise(grids.SENSITIVITY_NOISE)
   base = dataclasses.replace(app.base_run(), noise=noise)
   runs = cells(base, figures.numbers('temperatures', FLAGS.temperatures),
                figures.numbers('min_scales', FLAGS.min_scales), app.seeds())

@@ -18,16 +18,14 @@ CIFAR-100.
 from experiments.cli import app
 from experiments.output import tables
 from experiments.paper import grids
-
-DATASETS = ('digits', 'mnist', 'fashion_mnist', 'cifar10', 'cifar100')
-NOISES = ('none', 'sym:0.2', 'sym:0.4', 'sym:0.6', 'asym:0.2', 'asym:0.3',
-          'asym:0.4')
+from experiments.paper import published
 
 
 def main(argv):
   del argv
-  app.check_dataset(DATASETS)
-  base, methods, noises = app.base_run(), app.methods(), app.noises(NOISES)
+  app.check_dataset(grids.SYNTHETIC_DATASETS)
+  base, methods = app.base_run(), app.methods()
+  noises = app.noises(grids.SYNTHETIC_NOISES)
   chosen = app.choose(base, methods, noises)
   cells = grids.seeded(chosen, app.seeds())
   results = app.train(grids.flat(cells), grids.serves_calibration)
@@ -35,7 +33,7 @@ def main(argv):
       f'Test accuracy (%) on {base.dataset} with synthetic label noise',
       methods, [tables.noise_column(noise) for noise in noises], cells,
       results, notes=app.notes(base, grids.flat(cells)),
-      published=grids.paper_accuracy('synthetic_noise', base.dataset))
+      published=published.cells('synthetic_noise', base.dataset))
   app.show(table, f'synthetic_noise-{base.dataset}')
   return app.exit_status(results)
 

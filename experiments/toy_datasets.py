@@ -34,6 +34,7 @@ from experiments import methods
 from experiments import training
 from experiments.cli import app
 from experiments.output import figures
+from experiments.paper import grids
 
 with epy.lazy_imports():
   from matplotlib import colors
@@ -44,8 +45,6 @@ flags.DEFINE_bool(
     "The paper's printed recipe: two layers of 2000 units, gradient descent at "
     '1e-4. Too slow to show anything.')
 
-DATASETS = ('two_moons', 'circles')
-NOISE = 'asym:0.2'
 METHODS = {'CE': {}, 'LN': {'temperature': 1., 'min_scale': .5}}
 _LITERAL = dict(model_arguments={'widths': (2000, 2000)}, optimizer='gd',
                 learning_rate=1e-4)
@@ -108,9 +107,9 @@ def _draw_panel(ax, result, source, measured):
 def main(argv):
   del argv
   app.refuse('methods', 'search', 'seeds')
-  app.check_dataset(DATASETS)
-  noise = app.single_noise(NOISE)
-  bases = [app.base_run(dataset) for dataset in DATASETS]
+  app.check_dataset(grids.TOY_DATASETS)
+  noise = app.single_noise(grids.TOY_NOISE)
+  bases = [app.base_run(dataset) for dataset in grids.TOY_DATASETS]
   if FLAGS.literal:
     bases = [literal(base) for base in bases]
   runs = [

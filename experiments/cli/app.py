@@ -147,7 +147,7 @@ def check_dataset(known: Iterable[str]) -> None:
         f'Received: {FLAGS.dataset}')
 
 
-def methods(default: Sequence[str] = methods_lib.NAMES) -> list[str]:
+def methods(default: Sequence[str] = grids.METHODS) -> list[str]:
   """The methods that `--methods` names."""
   names = FLAGS.methods if FLAGS.methods is not None else default
   for name in names:
@@ -243,7 +243,7 @@ def search_points(
     run: training.Run, method: str, noise: str) -> list[training.Run]:
   """The runs of the search for one method and noise, seed 0."""
   run = dataclasses.replace(run, noise=noise, seed=0)
-  return [with_method(run, point) for point in grids.points(run, method)]
+  return [with_method(run, point) for point in tuned.points(run, method)]
 
 
 def search(
@@ -262,7 +262,7 @@ def search(
         f'The search has no winners yet: {len(results.failures)} of its runs '
         'failed. The same command tries them again.')
   write_winners(points, results, name)
-  return grids.winners(points, results)
+  return tuned.winners(points, results)
 
 
 def write_winners(
@@ -271,7 +271,7 @@ def write_winners(
   """Writes the winners of a search in the form of `experiments/paper/tuned`."""
   return write(
       f'tuned/{name}.csv',
-      tuned.to_csv(points, grids.winners(points, results), results),
+      tuned.to_csv(points, tuned.winners(points, results), results),
       ('dataset', 'method', 'noise'))
 
 

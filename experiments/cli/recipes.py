@@ -119,12 +119,16 @@ def base_run(dataset: str | None = None) -> training.Run:
 
 
 def deviations(run: training.Run) -> list[str]:
-  """A note for a table of runs that do not follow their recipe."""
+  """A note for a table of runs that do not follow their recipe.
+
+  Of method, noise and seed a recipe says nothing.
+  """
   recipe = _to_run(_parse_apart(run.dataset, [f'--dataset={run.dataset}']))
   changed = [
       f'{field.name}={getattr(run, field.name)}'
       for field in dataclasses.fields(run)
-      if getattr(run, field.name) != getattr(recipe, field.name)]
+      if field.name not in ('method', 'hyperparameters', 'noise', 'seed')
+      and getattr(run, field.name) != getattr(recipe, field.name)]
   if not changed:
     return []
   return [f'Not the recipe of {run.dataset}: {", ".join(changed)}.']

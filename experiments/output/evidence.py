@@ -7,7 +7,6 @@ of a table and the JSON file of a figure only say which runs those are.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from collections.abc import Mapping
 import csv
 import dataclasses
 import functools
@@ -20,74 +19,10 @@ from experiments.cli import pairs
 from experiments.cli import recipes
 from experiments.output import figures
 from experiments.output import tables
-from experiments.paper import grids
+from experiments.paper import claims
 from experiments.paper import published
 from experiments.paper import tuned
 from experiments.sweep import store
-
-Place = tuple[str, str]
-
-
-class NotRun(Exception):
-  """A number is missing; the message says which."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Number:
-  """Mean and standard deviation over `seeds` runs.
-
-  `settings` says how these were trained, see `Facts.settings`.
-  """
-  mean: float
-  std: float | None
-  seeds: int
-  settings: frozenset[str] = frozenset()
-
-
-@dataclasses.dataclass
-class Basis:
-  """What is behind the numbers that were asked for."""
-  seeds: set[int] = dataclasses.field(default_factory=set)
-  settings: set[str] = dataclasses.field(default_factory=set)
-
-  def clear(self) -> None:
-    """Forgets."""
-    self.seeds.clear()
-    self.settings.clear()
-
-  def text(self) -> str:
-    """Such as 'n = 5, the recipe of digits'."""
-    return f'n = {_ends(self.seeds)}, {", ".join(sorted(self.settings))}'
-
-
-def _ends(values: set[int]) -> str:
-  return ' to '.join(map(str, sorted({min(values), max(values)})))
-
-
-class Cells(dict[Place, Number]):
-  """Numbers by (row, column); a missing one raises `NotRun`.
-
-  Args:
-    numbers: the numbers there are.
-    basis: where is noted what is behind each number that is asked for.
-    why_not: of numbers that are not there: what became of their runs.
-  """
-
-  def __init__(
-      self, numbers: Mapping[Place, Number], basis: Basis,
-      why_not: Mapping[Place, str] | None = None):
-    super().__init__(numbers)
-    self._basis = basis
-    self._why_not = why_not or {}
-
-  def __getitem__(self, place: Place) -> Number:
-    if place not in self:
-      why = self._why_not.get(place, tables.MISSING)
-      raise NotRun(f'{place[0]} with {place[1]}: {why}')
-    number = super().__getitem__(place)
-    self._basis.seeds.add(number.seeds)
-    self._basis.settings |= number.settings
-    return number
 
 
 class Facts:
@@ -108,7 +43,7 @@ class Facts:
     directory = pathlib.Path(output_dir)
     self.results, problems = store.Store(directory).everything
     self.problems = list(problems)
-    self.basis = Basis()
+    self.basis = claims.Basis()
     self.tables: dict[str, tables.Table] = {}
     self.records: dict[str, figures.Record] = {}
     for file in sorted((directory / 'tables').glob('*.csv')):
@@ -160,20 +95,20 @@ class Facts:
         diverged=sum(result.status == 'diverged' for result in found),
         published=paper)
 
-  def cells(self, table: str, dataset: str) -> Cells:
+  def cells(self, table: str, dataset: str) -> claims.Cells:
     """The numbers of a table of which all runs have finished."""
     name = f'{table}-{dataset}'
     if name not in self.tables:
-      raise NotRun(f'{table} was not run')
+      raise claims.NotRun(f'{table} was not run')
     numbers, why_not = {}, {}
     for place, cell in self.tables[name].cells.items():
       if len(cell.values) == len(cell.keys) > 0:
-        numbers[place] = Number(
+        numbers[place] = claims.Number(
             cell.mean, cell.std, len(cell.values),
             self.settings(cell.keys, tuned_ones=table != 'ablation'))
       else:
         why_not[place] = cell.remark() or cell.numbers(0)
-    return Cells(numbers, self.basis, why_not)
+    return claims.Cells(numbers, self.basis, why_not)
 
   def figure(self, name: str, *noises: str) -> list[training.Result]:
     """The results behind a figure; all of them have to be there.
@@ -185,15 +120,16 @@ class Facts:
     record = self._record(name)
     missing = [key for key in record.runs if key not in self.results]
     if missing:
-      raise NotRun(f'{missing[0]} is missing')
+      raise claims.NotRun(f'{missing[0]} is missing')
     found = [self.results[key] for key in record.runs]
     diverged = [each.key for each in found if each.status != 'finished']
     if diverged:
-      raise NotRun(f'{diverged[0]} diverged')
+      raise claims.NotRun(f'{diverged[0]} diverged')
     shown = {result.run['noise'] for result in found}
     if shown != set(noises):
-      raise NotRun(f'the figure is of {", ".join(sorted(shown))}, not of '
-                   f'{", ".join(noises)}')
+      raise claims.NotRun(
+          f'the figure is of {", ".join(sorted(shown))}, not of '
+          f'{", ".join(noises)}')
     self.basis.seeds.add(len({result.run['seed'] for result in found}))
     self.basis.settings |= self.settings(record.runs)
     return found
@@ -214,15 +150,14 @@ class Facts:
     runs = {dataclasses.replace(
         training.Run.from_dict(self.results[key].run), seed=0)
             for key in keys if key in self.results}
-    found = {_settings(dataclasses.replace(
-        run, method='LN', hyperparameters=(), noise='none')) for run in runs}
+    found = {_settings(run) for run in runs}
     if tuned_ones:
       found |= {_untuned(run) for run in runs} - {''}
     return frozenset(found)
 
   def _record(self, name):
     if name not in self.records:
-      raise NotRun('the figure was not drawn')
+      raise claims.NotRun('the figure was not drawn')
     return self.records[name]
 
 
@@ -246,48 +181,3 @@ def _untuned(run: training.Run) -> str:
   if not changed:
     return ''
   return f'{run.method} on {run.noise} with {pairs.write(changed)}'
-
-
-class PublishedFacts:
-  """The paper's own numbers, in the same form; it prints none of figures."""
-
-  def __init__(self):
-    self.basis = Basis()
-
-  def cells(self, table: str, dataset: str) -> Cells:
-    """The numbers of a table."""
-    numbers = {
-        'ablation': self._ablation, 'calibration': self._calibration,
-    }.get(table, lambda dataset: grids.paper_accuracy(table, dataset))(dataset)
-    return Cells({
-        place: Number(number.mean, number.std, published.SEEDS)
-        for place, number in numbers.items()}, self.basis)
-
-  def figure(self, name: str, *noises: str):
-    raise NotRun('the paper prints no numbers')
-
-  numbers = figure
-
-  def _ablation(self, dataset):
-    column = 'human:noisy' if dataset == 'cifar100n' else 'human:worst'
-    row = lambda covariance, dummy: (
-        ('LN' if dummy else 'LN-no-dummy') if covariance == 'full'
-        else f'LN-{covariance}')
-    return {(row(covariance, dummy), column): number
-            for (name, covariance, dummy), number
-            in published.ablation().items() if name == dataset}
-
-  def _calibration(self, dataset):
-    return {(method, 'none'): number for (name, method), number
-            in published.calibration().items() if name == dataset}
-
-
-def grouped(
-    results: Iterable[training.Result], first: str, second: str
-) -> dict[str, dict[str, list[training.Result]]]:
-  """Results by two settings of their runs."""
-  groups = {}
-  for result in results:
-    groups.setdefault(result.run[first], {}).setdefault(
-        result.run[second], []).append(result)
-  return groups

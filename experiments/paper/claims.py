@@ -5,19 +5,123 @@ where it prints them. It holds or fails, or was not run: a claim of which any
 number is missing is never taken to hold.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 from typing import NamedTuple
+from typing import Protocol
 
-from experiments import ablation
-from experiments import natural_noise
-from experiments import synthetic_noise
-from experiments.output import evidence
-from experiments.paper import figure_claims as on_figures
-from experiments.paper import table_claims as on_tables
+from experiments import training
+from experiments.paper import grids
+from experiments.paper import published
 
 HOLDS, FAILS, NOT_RUN = 'holds', 'fails', 'not run'
+
+
+class NotRun(Exception):
+  """A number is missing; the message says which."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Number:
+  """Mean and standard deviation over `seeds` runs.
+
+  `settings` says how these were trained, see `evidence.Facts.settings`.
+  """
+  mean: float
+  std: float | None
+  seeds: int
+  settings: frozenset[str] = frozenset()
+
+
+@dataclasses.dataclass
+class Basis:
+  """What is behind the numbers that were asked for."""
+  seeds: set[int] = dataclasses.field(default_factory=set)
+  settings: set[str] = dataclasses.field(default_factory=set)
+
+  def clear(self) -> None:
+    """Forgets."""
+    self.seeds.clear()
+    self.settings.clear()
+
+  def text(self) -> str:
+    """Such as 'n = 5, the recipe of digits'."""
+    return f'n = {_ends(self.seeds)}, {", ".join(sorted(self.settings))}'
+
+
+def _ends(values: set[int]) -> str:
+  return ' to '.join(map(str, sorted({min(values), max(values)})))
+
+
+class Cells(dict[grids.Place, Number]):
+  """Numbers by (row, column); a missing one raises `NotRun`.
+
+  Args:
+    numbers: the numbers there are.
+    basis: where is noted what is behind each number that is asked for.
+    why_not: of numbers that are not there: what became of their runs.
+  """
+
+  def __init__(
+      self, numbers: Mapping[grids.Place, Number], basis: Basis,
+      why_not: Mapping[grids.Place, str] | None = None):
+    super().__init__(numbers)
+    self._basis = basis
+    self._why_not = why_not or {}
+
+  def __getitem__(self, place: grids.Place) -> Number:
+    if place not in self:
+      why = self._why_not.get(place, NOT_RUN)
+      raise NotRun(f'{place[0]} with {place[1]}: {why}')
+    number = super().__getitem__(place)
+    self._basis.seeds.add(number.seeds)
+    self._basis.settings |= number.settings
+    return number
+
+
+class Facts(Protocol):
+  """Where numbers come from: `evidence.Facts`, or the paper."""
+  basis: Basis
+
+  def cells(self, table: str, dataset: str) -> Cells:
+    """The numbers of a table of which all runs have finished."""
+
+  def figure(self, name: str, *noises: str) -> list[training.Result]:
+    """The results behind a figure; all of them have to be there."""
+
+  def numbers(self, name: str, *noises: str) -> dict[str, float]:
+    """The numbers noted with a figure, whose runs have to be there."""
+
+
+class PublishedFacts:
+  """The paper's own numbers; it prints none of figures."""
+
+  def __init__(self):
+    self.basis = Basis()
+
+  def cells(self, table: str, dataset: str) -> Cells:
+    """The numbers of a table."""
+    return Cells({
+        place: Number(number.mean, number.std, published.SEEDS)
+        for place, number in published.cells(table, dataset).items()},
+                 self.basis)
+
+  def figure(self, name: str, *noises: str):
+    raise NotRun('the paper prints no numbers')
+
+  numbers = figure
+
+
+# Whether it holds, and the numbers that were compared.
+Outcome = tuple[bool, str]
+# Called with the facts and a data set; raises `NotRun`.
+Check = Callable[[Facts, str], Outcome]
 
 
 class Claim(NamedTuple):
@@ -27,12 +131,25 @@ class Claim(NamedTuple):
     text: what is claimed.
     source: of the paper: section, table or figure.
     datasets: on which it can be checked.
-    check: called with the facts and a data set; raises `evidence.NotRun`.
+    check: whether it holds.
   """
   text: str
   source: str
   datasets: Sequence[str]
-  check: on_tables.Check
+  check: Check
+
+
+class Claims(list[Claim]):
+  """Claims, each of which is written above its check."""
+
+  def add(
+      self, text: str, source: str,
+      datasets: Iterable[str]) -> Callable[[Check], Check]:
+    """A decorator that makes a check a claim, see `Claim`."""
+    def decorate(check):
+      self.append(Claim(text, source, tuple(datasets), check))
+      return check
+    return decorate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,137 +172,26 @@ class Verdict:
   paper: str
 
 
-def judge(facts: evidence.Facts) -> Iterator[Verdict]:
-  """Checks all claims, in the order of the paper."""
-  published = evidence.PublishedFacts()
-  for claim in CLAIMS:
+def judge(facts: Facts, claims: Iterable[Claim]) -> Iterator[Verdict]:
+  """Checks claims, in the order of the paper."""
+  paper_facts = PublishedFacts()
+  for claim in sorted(claims, key=lambda claim: claim.source):
     for dataset in claim.datasets:
       facts.basis.clear()
       verdict, detail = status(claim, facts, dataset)
-      paper, _ = status(claim, published, dataset)
+      paper, _ = status(claim, paper_facts, dataset)
       yield Verdict(
           claim, dataset, verdict, detail,
           basis='' if verdict == NOT_RUN else facts.basis.text(),
           paper='' if paper == NOT_RUN else paper)
 
 
-def status(
-    claim: Claim, facts: evidence.Facts | evidence.PublishedFacts,
-    dataset: str) -> tuple[str, str]:
+def status(claim: Claim, facts: Facts, dataset: str) -> tuple[str, str]:
   """HOLDS, FAILS or NOT_RUN, and the numbers compared or what is missing."""
   try:
     holds, detail = claim.check(facts, dataset)
-  except evidence.NotRun as reason:
+  except NotRun as reason:
     return NOT_RUN, str(reason)
   except KeyError as missing:  # a part of a figure, left out by its flags
     return NOT_RUN, f'{missing.args[0]} is not in the figure'
   return (HOLDS if holds else FAILS), detail
-
-
-_SYNTHETIC = synthetic_noise.DATASETS
-_HUMAN = tuple(name for name in natural_noise.NOISES if name != 'clothing1m')
-_ABLATION = tuple(ablation.NOISES)
-_ALL_BUT_GCE = (
-    *(name for name in on_tables.BASELINES if name != 'GCE'), 'LN')
-
-CLAIMS = (
-    Claim(
-        'CE fits nearly all noisy labels (more than 90 %); LN does not, and '
-        'generalises better.',
-        '5.3, figure 3', ('two_moons', 'circles'), on_figures.toy_boundary),
-    Claim(
-        'Among Forward and the Het methods, LN degrades least under all noise '
-        'types and rates.',
-        '5.4, table 1', _SYNTHETIC, on_tables.degrades_least),
-    Claim(
-        'GCE leads under symmetric noise.', '5.4, table 1', _SYNTHETIC,
-        on_tables.leads(
-            'synthetic_noise', 'GCE', _ALL_BUT_GCE, on_tables.SYMMETRIC)),
-    Claim(
-        'LN leads under asymmetric noise.', '5.4, table 1', _SYNTHETIC,
-        on_tables.leads(
-            'synthetic_noise', 'LN', on_tables.BASELINES,
-            on_tables.ASYMMETRIC)),
-    Claim(
-        "LN's lead over the best baseline is larger under asymmetric than "
-        'under symmetric noise.',
-        '5.4, table 1', _SYNTHETIC, on_tables.gains_more_from_asymmetric),
-    Claim(
-        "LN's lead over the best baseline is largest on CIFAR-100.",
-        '5.4, table 1', ('cifar100',), on_tables.gains_most_on_cifar100),
-    Claim(
-        'Under 40 % asymmetric noise LN leads by more than ten points (the '
-        'paper: 61 against 46).',
-        '5.4, table 1', ('cifar100',), on_tables.by_ten_points),
-    Claim(
-        'LN is barely affected (less than one point) when asymmetric noise '
-        'rises from 20 to 30 %.',
-        '5.4, table 1', _SYNTHETIC, on_tables.barely_affected),
-    Claim(
-        'LN generalises better than Forward and the Het methods on human '
-        'labels.',
-        '5.5, table 2', _HUMAN, on_tables.natural_leads),
-    Claim(
-        'LN is as good as Het-tau and Het-tau-Sigma (not significantly worse).',
-        '5.5, table 2', ('clothing1m',), on_tables.as_good_as_het),
-    Claim(
-        'GCE and NAN are better than CE.',
-        '5.5, table 2', (*_HUMAN, 'clothing1m'), on_tables.natural_strong),
-    Claim(
-        'GCE apart, no method is significantly better than LN.',
-        '5.5, table 2', (*_HUMAN, 'clothing1m'), on_tables.natural_second),
-    Claim(
-        'LN fits fewer wrong labels than Het-tau-Sigma, and its validation '
-        'accuracy falls less.',
-        '5.6, figure 4', _SYNTHETIC, on_figures.fits_fewer_wrong_labels),
-    Claim(
-        'Het-tau-Sigma improves early and degrades then (by more than one '
-        'point).',
-        '5.6, figure 4', _SYNTHETIC, on_figures.het_degrades),
-    Claim(
-        'A small tau overfits to the noise.',
-        '5.6, figure 5', _SYNTHETIC, on_figures.small_tau_overfits),
-    Claim(
-        'A large tau with a small lambda converges slowly (at the end at least '
-        'one point fewer of the right labels is fitted).',
-        '5.6, figure 5', _SYNTHETIC, on_figures.slow_convergence),
-    Claim(
-        'Where the covariance is learnt, fewer of the wrong labels are fitted.',
-        '5.6, figure 6', ('digits', 'cifar10'),
-        on_figures.covariance_resists),
-    Claim(
-        'Every covariance that is learnt beats the identity significantly.',
-        '5.6, table 3', _ABLATION, on_tables.identity_is_worst),
-    Claim(
-        'The full covariance is significantly better than all others.',
-        '5.6, table 3', _ABLATION, on_tables.full_is_best),
-    Claim(
-        'With ten classes the dummy class makes no significant difference.',
-        '5.6, table 3', ('digits_n', 'cifar10n'),
-        on_tables.dummy_makes_no_difference),
-    Claim(
-        'With a hundred classes the dummy class is crucial (more than ten '
-        'points).',
-        '5.6, table 3', ('cifar100n',), on_tables.dummy_is_crucial),
-    Claim(
-        'The covariance raises the loss of right labels and lowers that of '
-        'wrong ones.',
-        'D, figure 7', ('digits', 'mnist', 'fashion_mnist', 'cifar10'),
-        on_figures.covariance_reweights),
-    Claim(
-        'Where the covariance is learnt, fewer of the wrong labels are fitted '
-        '(symmetric noise and human labels).',
-        'G.3', ('digits', 'cifar10'),
-        on_figures.covariance_resists_others),
-    Claim(
-        'Label smoothing matters little (less than three points) for small '
-        'lambda.',
-        'G.1, figure 8', _SYNTHETIC, on_figures.smoothing_matters_little),
-    Claim(
-        'For lambda = 1 more label smoothing degrades accuracy.',
-        'G.1, figure 8', _SYNTHETIC, on_figures.smoothing_hurts),
-    Claim(
-        'LN has a significantly lower NLL under three annotators than all '
-        'others.',
-        'G.2, table 4', ('digits_n', 'cifar10n'), on_tables.best_calibrated),
-)

@@ -1,24 +1,24 @@
-"""Predicates over the results behind figures, for `claims`."""
+"""The claims of the paper that rest on its figures."""
 
 import statistics
 
 import numpy as np
 
-from experiments import accuracy_evolution
-from experiments import label_smoothing
-from experiments import residuals
-from experiments import sensitivity
-from experiments import toy_datasets
-from experiments.output import evidence
+from experiments.paper import claims
+from experiments.paper import grids
 
-# Whether it holds, and the numbers that were compared.
-Outcome = tuple[bool, str]
+CLAIMS = claims.Claims()
+
+_WITH_HUMAN_LABELS = tuple(grids.CALIBRATION_DATASETS.values())
 
 
-def toy_boundary(facts: evidence.Facts, dataset: str) -> Outcome:
-  """CE fits over 90 % of the noisy labels, LN fewer; LN tests better."""
+@CLAIMS.add(
+    'CE fits nearly all noisy labels (more than 90 %); LN does not, and '
+    'generalises better.',
+    '5.3, figure 3', grids.TOY_DATASETS)
+def _toy_boundary(facts, dataset):
   runs = {result.run['method']: result.metrics
-          for result in facts.figure('toy_datasets', toy_datasets.NOISE)
+          for result in facts.figure('toy_datasets', grids.TOY_NOISE)
           if result.run['dataset'] == dataset}
   fits = {name: 100. * m['train_accuracy_given'] for name, m in runs.items()}
   test = {name: 100. * m['test_accuracy'] for name, m in runs.items()}
@@ -28,12 +28,12 @@ def toy_boundary(facts: evidence.Facts, dataset: str) -> Outcome:
       f"CE {test['CE']:.1f}, LN {test['LN']:.1f}")
 
 
-def fits_fewer_wrong_labels(facts: evidence.Facts, dataset: str) -> Outcome:
-  """LN fits fewer wrong labels than Het-tau-Sigma, and degrades less."""
-  groups = evidence.grouped(
-      facts.figure(
-          f'accuracy_evolution-{dataset}', *accuracy_evolution.NOISES),
-      'noise', 'method')
+@CLAIMS.add(
+    'LN fits fewer wrong labels than Het-tau-Sigma, and its validation '
+    'accuracy falls less.',
+    '5.6, figure 4', grids.SYNTHETIC_DATASETS)
+def _fits_fewer_wrong_labels(facts, dataset):
+  groups = _evolution(facts, dataset)
   parts, holds = [], True
   for noise, methods in groups.items():
     fitted, fallen = (
@@ -49,12 +49,12 @@ def fits_fewer_wrong_labels(facts: evidence.Facts, dataset: str) -> Outcome:
   return holds, '; '.join(parts)
 
 
-def het_degrades(facts: evidence.Facts, dataset: str) -> Outcome:
-  """Het-tau-Sigma ends more than a point below its best epoch."""
-  groups = evidence.grouped(
-      facts.figure(
-          f'accuracy_evolution-{dataset}', *accuracy_evolution.NOISES),
-      'noise', 'method')
+@CLAIMS.add(
+    'Het-tau-Sigma improves early and degrades then (by more than one '
+    'point).',
+    '5.6, figure 4', grids.SYNTHETIC_DATASETS)
+def _het_degrades(facts, dataset):
+  groups = _evolution(facts, dataset)
   falls = {noise: statistics.fmean(map(_fall, methods['Het-tau-Sigma']))
            for noise, methods in groups.items()}
   return min(falls.values()) > 1., 'points below the best epoch: ' + ', '.join(
@@ -71,10 +71,12 @@ def _fall(result):
   return float(history.max() - history[-1])
 
 
-def small_tau_overfits(facts: evidence.Facts, dataset: str) -> Outcome:
-  """At the least tau accuracy is below the best, more wrong labels fitted."""
+@CLAIMS.add(
+    'A small tau overfits to the noise.',
+    '5.6, figure 5', grids.SYNTHETIC_DATASETS)
+def _small_tau_overfits(facts, dataset):
   groups = _by_setting(
-      facts, f'sensitivity-{dataset}', sensitivity.NOISE, 'temperature')
+      facts, f'sensitivity-{dataset}', grids.SENSITIVITY_NOISE, 'temperature')
   parts, holds = [], True
   for min_scale, by_tau in groups.items():
     test = {tau: _mean(runs, 'test_accuracy') for tau, runs in by_tau.items()}
@@ -89,10 +91,13 @@ def small_tau_overfits(facts: evidence.Facts, dataset: str) -> Outcome:
   return holds, '; '.join(parts)
 
 
-def slow_convergence(facts: evidence.Facts, dataset: str) -> Outcome:
-  """At the largest tau a small lambda leaves a point more labels unfitted."""
+@CLAIMS.add(
+    'A large tau with a small lambda converges slowly (at the end at least '
+    'one point fewer of the right labels is fitted).',
+    '5.6, figure 5', grids.SYNTHETIC_DATASETS)
+def _slow_convergence(facts, dataset):
   groups = _by_setting(
-      facts, f'sensitivity-{dataset}', sensitivity.NOISE, 'temperature')
+      facts, f'sensitivity-{dataset}', grids.SENSITIVITY_NOISE, 'temperature')
   high = max(max(by_tau) for by_tau in groups.values())
   clean = {min_scale: _mean(by_tau[high], 'train_accuracy_clean_part')
            for min_scale, by_tau in groups.items()}
@@ -102,10 +107,13 @@ def slow_convergence(facts: evidence.Facts, dataset: str) -> Outcome:
           for scale, value in clean.items()))
 
 
-def smoothing_matters_little(facts: evidence.Facts, dataset: str) -> Outcome:
-  """For small lambda, all t give accuracies within three points."""
+@CLAIMS.add(
+    'Label smoothing matters little (less than three points) for small '
+    'lambda.',
+    'G.1, figure 8', grids.SYNTHETIC_DATASETS)
+def _smoothing_matters_little(facts, dataset):
   groups = _by_setting(
-      facts, f'label_smoothing-{dataset}', label_smoothing.NOISE,
+      facts, f'label_smoothing-{dataset}', grids.SMOOTHING_NOISE,
       'label_smoothing')
   parts, holds = [], True
   for min_scale, by_t in groups.items():
@@ -114,34 +122,41 @@ def smoothing_matters_little(facts: evidence.Facts, dataset: str) -> Outcome:
       holds &= max(test) - min(test) < 3.
       parts.append(f'lambda {min_scale:g}: {min(test):.1f} to {max(test):.1f}')
   if not parts:
-    raise evidence.NotRun('no lambda below 1 was run')
+    raise claims.NotRun('no lambda below 1 was run')
   return holds, '; '.join(parts)
 
 
-def smoothing_hurts(facts: evidence.Facts, dataset: str) -> Outcome:
-  """For lambda = 1 the largest t is worse than the least."""
+@CLAIMS.add(
+    'For lambda = 1 more label smoothing degrades accuracy.',
+    'G.1, figure 8', grids.SYNTHETIC_DATASETS)
+def _smoothing_hurts(facts, dataset):
   groups = _by_setting(
-      facts, f'label_smoothing-{dataset}', label_smoothing.NOISE,
+      facts, f'label_smoothing-{dataset}', grids.SMOOTHING_NOISE,
       'label_smoothing')
   if 1. not in groups:
-    raise evidence.NotRun('lambda = 1 was not run')
+    raise claims.NotRun('lambda = 1 was not run')
   test = {t: _mean(runs, 'test_accuracy') for t, runs in groups[1.].items()}
   low, high = min(test), max(test)
   return test[high] < test[low], (
       f't {low:g} {test[low]:.1f}, t {high:g} {test[high]:.1f}')
 
 
-def covariance_resists(facts: evidence.Facts, dataset: str) -> Outcome:
-  """With Sigma_theta in training, fewer wrong labels are fitted than with I."""
+@CLAIMS.add(
+    'Where the covariance is learnt, fewer of the wrong labels are fitted.',
+    '5.6, figure 6', _WITH_HUMAN_LABELS)
+def _covariance_resists(facts, dataset):
   return _covariance_resists(
-      facts.figure(f'residuals-{dataset}', residuals.MAIN))
+      facts.figure(f'residuals-{dataset}', grids.RESIDUALS_MAIN))
 
 
-def covariance_resists_others(facts: evidence.Facts, dataset: str) -> Outcome:
-  """The same for the noises of the appendix."""
+@CLAIMS.add(
+    'Where the covariance is learnt, fewer of the wrong labels are fitted '
+    '(symmetric noise and human labels).',
+    'G.3', _WITH_HUMAN_LABELS)
+def _covariance_resists_others(facts, dataset):
   return _covariance_resists(facts.figure(
-      f'residuals_appendix-{dataset}', residuals.SYMMETRIC,
-      *residuals.HUMAN_NOISES))
+      f'residuals_appendix-{dataset}', grids.RESIDUALS_SYMMETRIC,
+      *grids.RESIDUALS_HUMAN))
 
 
 def _covariance_resists(results):
@@ -155,9 +170,12 @@ def _covariance_resists(results):
           f"{each['full']:.1f} %" for noise, each in fitted.items()))
 
 
-def covariance_reweights(facts: evidence.Facts, dataset: str) -> Outcome:
-  """Sigma_theta raises the median loss of right labels, lowers the wrong's."""
-  numbers = facts.numbers(f'residuals_log-{dataset}', residuals.LOG)
+@CLAIMS.add(
+    'The covariance raises the loss of right labels and lowers that of '
+    'wrong ones.',
+    'D, figure 7', ('digits', 'mnist', 'fashion_mnist', 'cifar10'))
+def _covariance_reweights(facts, dataset):
+  numbers = facts.numbers(f'residuals_log-{dataset}', grids.RESIDUALS_LOG)
   medians = {
       (sigma, label): numbers[f'median, Sigma_eval = {sigma}, {label} labels']
       for sigma in ('I', 'Sigma_theta') for label in ('right', 'wrong')}
@@ -181,3 +199,13 @@ def _by_setting(facts, figure, noise, setting):
 
 def _mean(results, metric):
   return 100. * statistics.fmean(result.metrics[metric] for result in results)
+
+
+def _evolution(facts, dataset):
+  """Results by noise, then by method."""
+  groups = {}
+  for result in facts.figure(
+      f'accuracy_evolution-{dataset}', *grids.EVOLUTION_NOISES):
+    groups.setdefault(result.run['noise'], {}).setdefault(
+        result.run['method'], []).append(result)
+  return groups

@@ -1,30 +1,57 @@
-"""The runs of tables and searches: generators of frozen dataclasses."""
+"""What the paper's tables and figures are of, and the runs behind them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
-import statistics
 from typing import Any
 
-from experiments import data
-from experiments import methods as methods_lib
 from experiments import training
-from experiments.paper import published
 
 Place = tuple[str, str]  # (row, column) of a table
 Cells = dict[Place, list['training.Run']]
 
-_LAST_EPOCHS = 10
+# In the order of the tables. Other methods are asked for by name.
+METHODS = ('CE', 'GCE', 'NAN', 'Forward', 'LS', 'Het', 'Het-tau',
+           'Het-tau-Sigma', 'LN')
+# With hyperparameters to search for, in the order of that table.
+SEARCHED = ('Het-tau', 'Het-tau-Sigma', 'NAN', 'GCE', 'LS', 'LN')
+
+SYNTHETIC_DATASETS = ('digits', 'mnist', 'fashion_mnist', 'cifar10', 'cifar100')
+SYMMETRIC = ('sym:0.2', 'sym:0.4', 'sym:0.6')
+ASYMMETRIC = ('asym:0.2', 'asym:0.3', 'asym:0.4')
+SYNTHETIC_NOISES = ('none', *SYMMETRIC, *ASYMMETRIC)
+
+_FIVE = ('human:random1', 'human:random2', 'human:random3', 'human:aggregate',
+         'human:worst')
+# The training labels of Clothing1M are noisy as they are.
+NATURAL_NOISES = {'digits_n': _FIVE, 'cifar10n': _FIVE,
+                  'cifar100n': ('human:noisy',), 'clothing1m': ('none',)}
+
+ABLATION_NOISES = {'digits_n': 'human:worst', 'cifar10n': 'human:worst',
+                   'cifar100n': 'human:noisy'}
+# Row, as in the files of tuned hyperparameters -> settings of LN.
+ABLATION_ROWS = {
+    'LN-identity': dict(covariance='identity'),
+    'LN-isotropic': dict(covariance='isotropic'),
+    'LN-diagonal': dict(covariance='diagonal'),
+    'LN': dict(covariance='full'),
+    'LN-no-dummy': dict(covariance='full', dummy_class=False),
+}
+
+# Data set with annotators -> the one that is trained on.
+CALIBRATION_DATASETS = {'digits_n': 'digits', 'cifar10n': 'cifar10'}
 CALIBRATION_METHODS = ('Het-tau-Sigma', 'CE', 'GCE', 'NAN', 'LN')
+ANNOTATORS = ('random1', 'random2', 'random3')
 
-
-def points(run: training.Run, method: str) -> Iterator[methods_lib.Method]:
-  """The points of the search for a method (Appendix C)."""
-  yield from type(methods_lib.get(method)).grid(data.traits(run.dataset))
+TOY_DATASETS, TOY_NOISE = ('two_moons', 'circles'), 'asym:0.2'
+EVOLUTION_METHODS, EVOLUTION_NOISES = ('Het-tau-Sigma', 'LN'), SYMMETRIC
+SENSITIVITY_NOISE = SMOOTHING_NOISE = 'sym:0.4'
+RESIDUALS_MAIN, RESIDUALS_LOG, RESIDUALS_SYMMETRIC = (
+    'asym:0.2', 'sym:0.4', 'sym:0.2')
+RESIDUALS_HUMAN = ('human:aggregate', 'human:random2', 'human:worst')
 
 
 def seeded(
@@ -40,40 +67,7 @@ def flat(cells: Mapping[Any, Iterable[training.Run]]) -> list[training.Run]:
   return [run for runs in cells.values() for run in runs]
 
 
-def winners(
-    points: Mapping[Place, Iterable[training.Run]],
-    results: Mapping[str, training.Result]) -> dict[Place, training.Run]:
-  """The point of each place with the best noisy validation accuracy at the end.
-
-  On a small validation set many are equal; of those the one with the best mean
-  over the last ten epochs, and then the first. A place of which no point has
-  finished has none.
-  """
-  def merit(run):
-    result = results[run.key]
-    last = result.history['validation_accuracy_noisy'][-_LAST_EPOCHS:]
-    return (result.metrics['validation_accuracy_noisy'],
-            statistics.fmean(last))
-
-  best = {}
-  for place, runs in points.items():
-    finished = [run for run in runs if run.key in results
-                and results[run.key].status == 'finished']
-    if finished:
-      best[place] = max(finished, key=merit)
-  return best
-
-
 def serves_calibration(run: training.Run) -> bool:
   """Whether the calibration table needs the weights of a run."""
-  return (run.dataset in ('digits', 'cifar10') and run.noise == 'none'
+  return (run.dataset in CALIBRATION_DATASETS.values() and run.noise == 'none'
           and run.method in CALIBRATION_METHODS)
-
-
-def paper_accuracy(
-    table: str, dataset: str) -> dict[Place, published.Number]:
-  """The paper's numbers of a data set by (method, noise)."""
-  return {
-      (method, noise): number
-      for (name, method, noise), number in published.accuracy(table).items()
-      if name == dataset}

@@ -5,9 +5,6 @@ import csv
 import dataclasses
 import functools
 import pathlib
-from typing import Any
-
-from experiments.cli import pairs
 
 DIRECTORY = pathlib.Path(__file__).resolve().parent / 'numbers'
 SEEDS = 5  # behind each mean and standard deviation
@@ -28,49 +25,28 @@ class Number:
 
 
 @functools.cache
-def accuracy(table: str) -> dict[tuple[str, str, str], Number]:
-  """(dataset, method, noise) -> test accuracy.
+def table(name: str) -> dict[tuple[str, str, str], Number]:
+  """(data set, row, noise) -> the number of a table, in the paper's order.
 
   Args:
-    table: 'synthetic_noise' or 'natural_noise'.
+    name: 'synthetic_noise', 'natural_noise', 'ablation' (test accuracy) or
+      'calibration' (NLL on the training set under three annotators).
   """
   return {
-      (row['dataset'], row['method'], row['noise']): _number(row)
-      for row in _rows(table)}
+      (row['dataset'], row['method'], row['noise']): Number(
+          float(row['mean']), float(row['std']), row['bold'] == '1')
+      for row in read(name)}
 
 
-@functools.cache
-def ablation() -> dict[tuple[str, str, bool], Number]:
-  """(dataset, covariance, dummy class) -> test accuracy."""
-  return {
-      (row['dataset'], row['covariance'], row['dummy_class'] == '1'):
-          _number(row)
-      for row in _rows('ablation')}
+def cells(name: str, dataset: str) -> dict[tuple[str, str], Number]:
+  """(row, noise) -> the number of a table for one data set."""
+  return {(row, noise): number
+          for (each, row, noise), number in table(name).items()
+          if each == dataset}
 
 
-@functools.cache
-def calibration() -> dict[tuple[str, str], Number]:
-  """(dataset, method) -> NLL on the training set under three annotators."""
-  return {
-      (row['dataset'], row['method']): _number(row)
-      for row in _rows('calibration')}
-
-
-@functools.cache
-def hyperparameters() -> dict[tuple[str, str, str], dict[str, Any]]:
-  """(dataset, method, noise) -> the winners of the paper's search."""
-  return {
-      (row['dataset'], row['method'], row['noise']):
-          pairs.parse(row['hyperparameters'])
-      for table in ('synthetic_noise', 'natural_noise')
-      for row in _rows(f'hyperparameters_{table}')}
-
-
-def _rows(table: str) -> Iterator[dict[str, str]]:
-  file = DIRECTORY / f'{table}.csv'
+def read(name: str) -> Iterator[dict[str, str]]:
+  """The lines of a file of numbers, by the names of its columns."""
+  file = DIRECTORY / f'{name}.csv'
   with file.open(encoding='utf-8', newline='') as stream:
     yield from csv.DictReader(stream)
-
-
-def _number(row: dict[str, str]) -> Number:
-  return Number(float(row['mean']), float(row['std']), row['bold'] == '1')

@@ -1,11 +1,14 @@
-"""Tuned hyperparameters: the paper's, and others where the paper has none.
+"""Hyperparameters: the points of the searches, their winners, tuned values.
 
-The others are in files of the same form, `tuned/*.csv`, as
-`python -m experiments.hyperparameters` writes the winners of its search.
+Tuned values are the paper's, `numbers/hyperparameters_*.csv`, and our own where
+the paper has none, `tuned/*.csv`, as `python -m experiments.hyperparameters`
+writes the winners of its search.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 import csv
@@ -13,18 +16,24 @@ import dataclasses
 import functools
 import io
 import pathlib
+import statistics
 from typing import Any
 
 from experiments import data
 from experiments import methods
 from experiments import training
 from experiments.cli import pairs
+from experiments.paper import grids
 from experiments.paper import published
 
 DIRECTORY = pathlib.Path(__file__).resolve().parent / 'tuned'
 # The paper's tables are of the data sets on the right.
 _AS = {'fashion_mnist': 'mnist'}
 _MNIST_LAMBDA = .316
+_LAST_EPOCHS = 10
+
+# (data set, method or row of the ablation, noise) -> values by name.
+Values = dict[tuple[str, str, str], dict[str, Any]]
 
 
 class NotTunedError(ValueError):
@@ -60,8 +69,8 @@ def hyperparameters(
   """
   noise = str(data.parse_noise(noise))
   key = _AS.get(dataset, dataset), name, noise
-  if key in published.hyperparameters():
-    values = dict(published.hyperparameters()[key])
+  if key in printed():
+    values = dict(printed()[key])
     if values.get('min_scale') == .1 and not printed_lambda:
       values['min_scale'] = _MNIST_LAMBDA  # only MNIST's block has it
     return values
@@ -75,25 +84,65 @@ def hyperparameters(
 def is_reinterpreted(run: training.Run) -> bool:
   """Whether a run has 0.316 for the lambda that the paper prints as 0.1."""
   key = _AS.get(run.dataset, run.dataset), run.method, run.noise
-  printed = published.hyperparameters().get(key, {}).get('min_scale')
-  return printed == .1 and run.resolve_method().min_scale == _MNIST_LAMBDA
+  return printed().get(key, {}).get('min_scale') == .1 and (
+      run.resolve_method().min_scale == _MNIST_LAMBDA)
 
 
 @functools.cache
-def ours() -> dict[tuple[str, str, str], dict[str, Any]]:
-  """(dataset, method, noise) -> the winners of our search."""
+def printed() -> Values:
+  """The winners of the paper's search, as it prints them."""
+  return _values(
+      row for table in ('synthetic_noise', 'natural_noise')
+      for row in published.read(f'hyperparameters_{table}'))
+
+
+@functools.cache
+def ours() -> Values:
+  """The winners of our search."""
   winners = {}
   for file in sorted(DIRECTORY.glob('*.csv')):
     with file.open(encoding='utf-8', newline='') as stream:
-      for row in csv.DictReader(stream):
-        key = row['dataset'], row['method'], row['noise']
-        winners[key] = pairs.parse(row['hyperparameters'])
+      winners |= _values(csv.DictReader(stream))
   return winners
 
 
+def _values(rows: Iterable[Mapping[str, str]]) -> Values:
+  return {(row['dataset'], row['method'], row['noise']):
+          pairs.parse(row['hyperparameters']) for row in rows}
+
+
+def points(run: training.Run, method: str) -> Iterator[methods.Method]:
+  """The points of the search for a method (Appendix C)."""
+  yield from type(methods.get(method)).grid(data.traits(run.dataset))
+
+
+def winners(
+    points: Mapping[grids.Place, Iterable[training.Run]],
+    results: Mapping[str, training.Result]) -> dict[grids.Place, training.Run]:
+  """The point of each place with the best noisy validation accuracy at the end.
+
+  On a small validation set many are equal; of those the one with the best mean
+  over the last ten epochs, and then the first. A place of which no point has
+  finished has none.
+  """
+  def merit(run):
+    result = results[run.key]
+    last = result.history['validation_accuracy_noisy'][-_LAST_EPOCHS:]
+    return (result.metrics['validation_accuracy_noisy'],
+            statistics.fmean(last))
+
+  best = {}
+  for place, runs in points.items():
+    finished = [run for run in runs if run.key in results
+                and results[run.key].status == 'finished']
+    if finished:
+      best[place] = max(finished, key=merit)
+  return best
+
+
 def to_csv(
-    points: Mapping[tuple[str, str], Sequence[training.Run]],
-    winners: Mapping[tuple[str, str], training.Run],
+    points: Mapping[grids.Place, Sequence[training.Run]],
+    winners: Mapping[grids.Place, training.Run],
     results: Mapping[str, training.Result]) -> str:
   """The winners of a search in the form that is read here.
 

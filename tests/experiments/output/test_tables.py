@@ -11,7 +11,6 @@ from scipy import stats
 from experiments import training
 from experiments.output import render
 from experiments.output import tables
-from experiments.paper import grids
 from experiments.paper import published
 from experiments.paper import tuned
 from tests.experiments.sweep import fake_worker
@@ -132,7 +131,7 @@ def test_the_winner_is_the_best_on_noisy_validation_labels():
       runs[3].key: _result(runs[3], validation=.6, earlier=.7, accuracy=.2),
       runs[4].key: _result(runs[4], status='diverged')}
   place = 'GCE', 'none'
-  winners = grids.winners({place: runs, ('LN', 'none'): []}, results)
+  winners = tuned.winners({place: runs, ('LN', 'none'): []}, results)
   # Of equal ones the one that was better before, of those the first.
   assert winners == {place: runs[2]}
   text = tuned.to_csv({place: runs}, winners, results)

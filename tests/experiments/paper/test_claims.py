@@ -6,10 +6,14 @@ import pytest
 
 from experiments.output import evidence
 from experiments.paper import claims
+from experiments.paper import figure_claims
 from experiments.paper import published
+from experiments.paper import table_claims
+
+_CLAIMS = (*table_claims.CLAIMS, *figure_claims.CLAIMS)
 
 
-class _Facts(evidence.PublishedFacts):
+class _Facts(claims.PublishedFacts):
   """The paper's numbers with some changed or left out."""
 
   def __init__(self, changes=None, seeds=5):
@@ -20,17 +24,17 @@ class _Facts(evidence.PublishedFacts):
   def cells(self, table, dataset):
     cells = super().cells(table, dataset)
     numbers = {
-        place: evidence.Number(number.mean, number.std, self._seeds)
+        place: claims.Number(number.mean, number.std, self._seeds)
         for place, number in cells.items()}
     for place, mean in self._changes.items():
       numbers.pop(place, None)
       if mean is not None:
-        numbers[place] = evidence.Number(mean, 1., self._seeds)
-    return evidence.Cells(numbers, self.basis)
+        numbers[place] = claims.Number(mean, 1., self._seeds)
+    return claims.Cells(numbers, self.basis)
 
 
 def _status(text, dataset, facts=None):
-  [claim] = [claim for claim in claims.CLAIMS if text in claim.text]
+  [claim] = [claim for claim in _CLAIMS if text in claim.text]
   return claims.status(claim, facts or _Facts(), dataset)[0]
 
 
@@ -93,27 +97,27 @@ def test_a_claim_of_significance_needs_more_than_one_seed():
 
 
 def test_in_an_empty_directory_every_claim_is_not_run(tmp_path):
-  verdicts = list(claims.judge(evidence.Facts(tmp_path)))
-  assert len(verdicts) == sum(len(c.datasets) for c in claims.CLAIMS)
+  verdicts = list(claims.judge(evidence.Facts(tmp_path), _CLAIMS))
+  assert len(verdicts) == sum(len(c.datasets) for c in _CLAIMS)
   assert {verdict.status for verdict in verdicts} == {'not run'}
   assert {verdict.basis for verdict in verdicts} == {''}
 
 
 def test_every_table_of_the_paper_is_behind_a_claim():
   judged = set()
-  for verdict in claims.judge(_Empty()):
+  for verdict in claims.judge(_Empty(), _CLAIMS):
     if verdict.paper:
       judged.add(verdict.dataset)
   datasets = {key[0] for table in ('synthetic_noise', 'natural_noise')
-              for key in published.accuracy(table)}
+              for key in published.table(table)}
   assert datasets <= judged
 
 
-class _Empty(evidence.PublishedFacts):
+class _Empty(claims.PublishedFacts):
   """Knows nothing."""
 
   def cells(self, table, dataset):
-    raise evidence.NotRun('nothing')
+    raise claims.NotRun('nothing')
 
 
 class _Figures:

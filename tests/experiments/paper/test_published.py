@@ -9,14 +9,14 @@ import pytest
 from experiments import data
 from experiments import methods
 from experiments.output import tables
+from experiments.paper import grids
 from experiments.paper import published
 from experiments.paper import tuned
 
 _LATEX = pathlib.Path(__file__).resolve().parents[4] / 'shared/paper/paper.tex'
-_METHODS = list(methods.NAMES)
-_SEARCHED = ['Het-tau', 'Het-tau-Sigma', 'NAN', 'GCE', 'LS', 'LN']
-_NOISES = ['none', 'sym:0.2', 'sym:0.4', 'sym:0.6', 'asym:0.2', 'asym:0.3',
-           'asym:0.4']
+_METHODS = list(grids.METHODS)
+_SEARCHED = list(grids.SEARCHED)
+_NOISES = list(grids.SYNTHETIC_NOISES)
 _NATURAL = [('cifar10n', f'human:{name}') for name in (
     'random1', 'random2', 'random3', 'aggregate', 'worst')] + [
         ('cifar100n', 'human:noisy'), ('clothing1m', 'none')]
@@ -60,7 +60,7 @@ def _method_labels(latex, label):
 
 
 def test_synthetic_noise_is_that_of_the_latex(latex):
-  table = published.accuracy('synthetic_noise')
+  table = published.table('synthetic_noise')
   assert list(table.values()) == _numbers(latex, 'tab:synthetic')
   assert _method_labels(latex, 'tab:synthetic') == 3 * _METHODS
   assert list(table) == [
@@ -69,7 +69,7 @@ def test_synthetic_noise_is_that_of_the_latex(latex):
 
 
 def test_natural_noise_is_that_of_the_latex(latex):
-  table = published.accuracy('natural_noise')
+  table = published.table('natural_noise')
   assert list(table.values()) == _numbers(latex, 'tab:c10n')
   assert _method_labels(latex, 'tab:c10n') == _METHODS
   assert list(table) == [
@@ -78,19 +78,24 @@ def test_natural_noise_is_that_of_the_latex(latex):
 
 
 def test_ablation_is_that_of_the_latex(latex):
-  table = published.ablation()
+  table = published.table('ablation')
   assert list(table.values()) == _numbers(latex, 'tab:sigma-ablation')
   rows = re.findall(
       r'^(\w+) & \\(\w)mark', _table(latex, 'tab:sigma-ablation'), re.M)
+  settings = [
+      (row.get('covariance'), row.get('dummy_class', True))
+      for row in grids.ABLATION_ROWS.values()]
+  assert settings == [
+      (covariance.lower(), mark == 'c') for covariance, mark in rows]
   assert list(table) == [
-      (dataset, covariance.lower(), mark == 'c') for covariance, mark in rows
-      for dataset in ('cifar10n', 'cifar100n')]
+      (dataset, row, grids.ABLATION_NOISES[dataset])
+      for row in grids.ABLATION_ROWS for dataset in ('cifar10n', 'cifar100n')]
 
 
 def test_calibration_is_that_of_the_latex(latex):
-  table = published.calibration()
+  table = published.table('calibration')
   assert list(table.values()) == _numbers(latex, 'tab:train-calibration')
-  assert [method for _, method in table] == _method_labels(
+  assert [method for _, method, _ in table] == _method_labels(
       latex, 'tab:train-calibration')
 
 
@@ -105,22 +110,22 @@ def test_hyperparameters_are_those_of_the_latex(
           r'&\s+(\[[\d., ]+\]|[\d.]+)(?=\s*(?:&|\\))', _table(latex, label))]
   ours = [
       list(values.values())
-      for (dataset, _, _), values in published.hyperparameters().items()
+      for (dataset, _, _), values in tuned.printed().items()
       if dataset in datasets]
   assert ours == cells
   assert _method_labels(latex, label) == blocks * _SEARCHED
 
 
 def test_the_tables_have_all_rows_and_columns():
-  synthetic = published.accuracy('synthetic_noise')
+  synthetic = published.table('synthetic_noise')
   assert len(synthetic) == 3 * len(_METHODS) * len(_NOISES)
-  natural = published.accuracy('natural_noise')
+  natural = published.table('natural_noise')
   assert len(natural) == len(_METHODS) * len(_NATURAL)
-  assert len(published.ablation()) == 10
-  assert len(published.calibration()) == 5
-  assert len(published.hyperparameters()) == 6 * (3 * 7 + 7)
+  assert len(published.table('ablation')) == 10
+  assert len(published.table('calibration')) == 5
+  assert len(tuned.printed()) == 6 * (3 * 7 + 7)
   assert collections.Counter(
-      key[1] for key in published.hyperparameters()) == dict.fromkeys(
+      key[1] for key in tuned.printed()) == dict.fromkeys(
           _SEARCHED, 28)
 
 
@@ -128,7 +133,7 @@ def test_bold_print_of_the_paper_and_our_rule_differ_where_the_docs_say():
   """Each line of the list in docs/protocol.md is one such cell."""
   differing = set()
   for name in ('synthetic_noise', 'natural_noise'):
-    table = published.accuracy(name)
+    table = published.table(name)
     for dataset, noise in {(key[0], key[2]) for key in table}:
       column = {method: table[dataset, method, noise] for method in _METHODS}
       ours = tables.not_worse([
@@ -147,7 +152,7 @@ def test_bold_print_of_the_paper_and_our_rule_differ_where_the_docs_say():
 
 
 def test_published_hyperparameters_are_points_of_the_search():
-  for dataset, name, noise in published.hyperparameters():
+  for dataset, name, noise in tuned.printed():
     method = tuned.method(name, dataset, noise)
     assert method in list(type(methods.get(name)).grid(
         data.traits(dataset))), (
@@ -164,7 +169,7 @@ def test_mnist_lambda_is_read_as_a_square_unless_asked_otherwise():
 
 
 def test_the_embedded_data_sets_are_tuned_for_all_their_columns():
-  for name in methods.NAMES:
+  for name in grids.METHODS:
     for noise in _NOISES:
       tuned.method(name, 'digits', noise)
     for dataset, noise in _NATURAL[:5]:

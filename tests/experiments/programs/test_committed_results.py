@@ -9,6 +9,7 @@ import pytest
 from experiments import hyperparameters
 from experiments import natural_noise
 from experiments import synthetic_noise
+from experiments.paper import grids
 from experiments.paper import tuned
 from tests.experiments.programs import calling
 
@@ -59,7 +60,7 @@ def test_the_readme_shows_the_table():
 
 
 @pytest.mark.parametrize('dataset, noises', [
-    ('digits', synthetic_noise.NOISES),
+    ('digits', grids.SYNTHETIC_NOISES),
     ('digits_n', [f'human:{name}' for name in (
         'random1', 'random2', 'random3', 'aggregate', 'worst')])])
 def test_the_tuned_hyperparameters_are_the_winners(

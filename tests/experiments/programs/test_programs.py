@@ -17,7 +17,6 @@ from experiments import accuracy_evolution
 from experiments import calibration
 from experiments import data
 from experiments import hyperparameters
-from experiments import methods
 from experiments import natural_noise
 from experiments import pack
 from experiments import residuals
@@ -250,10 +249,10 @@ def test_the_synthetic_table_has_the_papers_number_of_runs():
   for dataset in ('mnist', 'cifar10', 'cifar100'):
     base = training.Run(dataset=dataset)
     chosen = {(method, noise): app.tuned_run(base, method, noise)
-              for method in methods.NAMES for noise in synthetic_noise.NOISES}
+              for method in grids.METHODS for noise in grids.SYNTHETIC_NOISES}
     tables.update(grids.flat(grids.seeded(chosen, app.seeds())))
-    for noise in synthetic_noise.NOISES:
-      for method in hyperparameters.SEARCHED:
+    for noise in grids.SYNTHETIC_NOISES:
+      for method in grids.SEARCHED:
         searches.update(app.search_points(base, method, noise))
   assert len(tables) == 945
   # The paper's 882, and lambda 0.316 beside 0.1 on MNIST.

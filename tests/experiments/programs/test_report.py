@@ -12,6 +12,8 @@ from experiments.output import figures
 from experiments.output import render
 from experiments.output import tables
 from experiments.paper import claims
+from experiments.paper import figure_claims
+from experiments.paper import table_claims
 from tests import browser
 
 METHODS = ('CE', 'LN')
@@ -61,13 +63,15 @@ def test_numbers_come_from_the_results_and_not_from_the_tables_file(directory):
     document = json.loads(path.read_text(encoding='utf-8'))
     assert cells['LN', 'asym:0.2'].mean == pytest.approx(
         100. * document['metrics']['test_accuracy'])
-  with pytest.raises(evidence.NotRun, match='GCE with asym:0.2'):
+  with pytest.raises(claims.NotRun, match='GCE with asym:0.2'):
     cells['GCE', 'asym:0.2']  # pylint: disable=pointless-statement
 
 
 def test_what_ran_is_judged_and_the_rest_is_not_run(directory):
   verdicts = {(v.claim.text, v.dataset): v
-              for v in claims.judge(evidence.Facts(directory))}
+              for v in claims.judge(
+                  evidence.Facts(directory),
+                  (*table_claims.CLAIMS, *figure_claims.CLAIMS))}
   judged = [v for v in verdicts.values() if v.status != claims.NOT_RUN]
   [verdict] = judged  # only LN's two asymmetric cells are all it needs
   assert 'barely affected' in verdict.claim.text
@@ -77,7 +81,7 @@ def test_what_ran_is_judged_and_the_rest_is_not_run(directory):
 
 
 def test_a_figure_whose_runs_are_gone_supports_no_claim(directory):
-  with pytest.raises(evidence.NotRun, match='gone is missing'):
+  with pytest.raises(claims.NotRun, match='gone is missing'):
     evidence.Facts(directory).figure('sensitivity-digits', 'asym:0.2')
 
 
@@ -87,7 +91,7 @@ def test_a_figure_of_another_noise_supports_no_claim(directory):
   facts.records['sensitivity-digits'] = dataclasses.replace(
       record, runs=record.runs[:1])
   assert facts.figure('sensitivity-digits', 'asym:0.2')
-  with pytest.raises(evidence.NotRun, match='is of asym:0.2, not of sym:0.4'):
+  with pytest.raises(claims.NotRun, match='is of asym:0.2, not of sym:0.4'):
     facts.figure('sensitivity-digits', 'sym:0.4')
 
 
@@ -103,7 +107,7 @@ def test_a_cell_with_a_diverged_or_missing_run_supports_no_claim(directory):
       facts.tables['synthetic_noise-digits'], cells=cells)
   found = facts.cells('synthetic_noise', 'digits')
   for place, why in ((one, '1 diverged'), (other, '1 not run')):
-    with pytest.raises(evidence.NotRun, match=f'LN with {place[1]}: {why}'):
+    with pytest.raises(claims.NotRun, match=f'LN with {place[1]}: {why}'):
       found[place]  # pylint: disable=pointless-statement
 
 
