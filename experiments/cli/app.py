@@ -114,8 +114,8 @@ def guard(function):
   program = pathlib.Path(sys.argv[0]).stem
   try:
     return function()
-  except (flags.Error, BadFlagError, data.MissingDataError,
-          launch.IncompleteError) as error:
+  except (flags.Error, BadFlagError, data.BadDataError,
+          data.MissingDataError, launch.IncompleteError) as error:
     sys.exit(f'{program}: {" ".join(str(error).split())}')
   except KeyboardInterrupt:
     print(f'{program}: interrupted; the same command goes on from here.',

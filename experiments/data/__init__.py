@@ -3,10 +3,10 @@
 import experiments
 
 __getattr__, __dir__ = experiments.lazy(__name__, {
+    'BadDataError': 'experiments.data.registry:BadDataError',
     'Batch': 'experiments.data.batches:Batch',
     'Batches': 'experiments.data.batches:Batches',
     'Examples': 'experiments.data.examples:Examples',
-    'LabelFileError': 'experiments.data.cifar_n:LabelFileError',
     'MissingDataError': 'experiments.data.registry:MissingDataError',
     'NAMES': 'experiments.data.registry:NAMES',
     'Preprocessing': 'experiments.data.preprocessing:Preprocessing',

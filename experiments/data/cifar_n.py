@@ -19,14 +19,9 @@ import numpy as np
 
 from experiments.data import examples as examples_lib
 from experiments.data import registry
-from experiments.data import tfds_sources
 from ln_tfp import files
 
 _URL = 'https://github.com/UCSC-REAL/cifar-10-100n/raw/main/data/'
-
-
-class LabelFileError(ValueError):
-  """A label file is not what it should be; the message says how."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +29,7 @@ class _Published:
   """What the authors publish for one data set.
 
   Attributes:
-    cifar: the data set of the images.
+    cifar: the data set with the labels of CIFAR itself.
     file: a PyTorch archive, indexed by the number in TFDS's id.
     size: of the file in bytes.
     sha256: of the file.
@@ -58,6 +53,10 @@ _PUBLISHED = {
         'bd2d80409754d420292d622e15e25248ba21e37d27429efac49c8da723f44394',
         ('noisy_label',)),
 }
+_PUBLISHED |= {
+    f'{name}_features': dataclasses.replace(
+        published, cifar=f'{published.cifar}_features')
+    for name, published in _PUBLISHED.items()}
 
 
 def load(name: str, data_dir: str | os.PathLike) -> examples_lib.Source:
@@ -66,7 +65,7 @@ def load(name: str, data_dir: str | os.PathLike) -> examples_lib.Source:
   path = _path(published, data_dir)
   if not path.is_file():
     raise registry.missing(name, data_dir, path)
-  source = tfds_sources.load(published.cifar, data_dir)
+  source = registry.load(published.cifar, data_dir)
   train = dataclasses.replace(
       source.train, label_sets=read_labels(name, path, source.train))
   return dataclasses.replace(source, name=name, train=train)
@@ -75,7 +74,7 @@ def load(name: str, data_dir: str | os.PathLike) -> examples_lib.Source:
 def prepare(name: str, data_dir: str | os.PathLike) -> None:
   """Downloads CIFAR and the label file."""
   published = _PUBLISHED[name]
-  tfds_sources.prepare(published.cifar, data_dir)
+  registry.prepare(published.cifar, data_dir)
   target = _path(published, data_dir)
   if target.exists():
     return
@@ -103,7 +102,7 @@ def read_labels(
   clean = np.asarray(labels['clean_label'])[train.ids]
   wrong = np.count_nonzero(clean != train.true)
   if wrong:
-    raise LabelFileError(
+    raise registry.BadDataError(
         f'{path} does not fit {published.cifar}: {wrong} of {len(train)} clean '
         'labels disagree with the data set.')
   names = registry.traits(name).label_sets
@@ -120,7 +119,7 @@ def _check(where, content, published):
   """Returns the content of a file if it is the published one."""
   digest = hashlib.sha256(content).hexdigest()
   if digest != published.sha256:
-    raise LabelFileError(
+    raise registry.BadDataError(
         f'{where} is not the published file of {published.size} bytes with '
         f'SHA-256 {published.sha256}: it has {digest}.')
   return content
@@ -136,5 +135,5 @@ class _Unpickler(pickle.Unpickler):
       # What NumPy 2 calls it, and 1.26 understands.
       module = module.replace('numpy.core', 'numpy._core')
       return super().find_class(module, name)
-    raise LabelFileError(
+    raise registry.BadDataError(
         f'The pickle wants {module}.{name}, which labels do not need.')

@@ -100,6 +100,7 @@ class Source:
     preprocessing: what happens to the pixels by default.
     validation: the validation split; None until it is cut from the training
       split, unless the data set has its own (Clothing1M).
+    provenance: of inputs that were computed: with what.
   """
   name: str
   class_names: tuple[str, ...]
@@ -107,6 +108,7 @@ class Source:
   test: Examples
   preprocessing: preprocessing_lib.Preprocessing
   validation: Examples | None = None
+  provenance: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
   @property
   def num_classes(self) -> int:

@@ -30,6 +30,11 @@ class MissingDataError(FileNotFoundError):
   """A data set is not on this machine; the message says how to get it."""
 
 
+class BadDataError(ValueError):
+  """The files of a data set are not what they should be; one line says how.
+  """
+
+
 def missing(name: str, data_dir, path) -> MissingDataError:
   """Returns the error that says what is missing and which command gets it."""
   return MissingDataError(
@@ -46,6 +51,7 @@ class Traits:
     module: of `experiments.data`, with `load(name, data_dir)` and
       `prepare(name, data_dir)`.
     class_names: in the order of the labels; () where the files tell them.
+    images: the data set whose features these are; '' for all others.
     preprocessing: what happens to the pixels.
     label_sets: names of the human label sets.
     mapping: of asymmetric noise, class -> class; classes that are not
@@ -61,6 +67,7 @@ class Traits:
   """
   module: str = ''
   class_names: tuple[str, ...] = ()
+  images: str = ''
   preprocessing: preprocessing_lib.Preprocessing = (
       preprocessing_lib.Preprocessing())
   label_sets: tuple[str, ...] = ()
@@ -82,11 +89,12 @@ _CIFAR_PREPROCESSING = preprocessing_lib.Preprocessing(
     mean=(.4914, .4822, .4465), std=(.2470, .2435, .2616), pad=2, flip=True)
 
 _TOY = Traits(
-    'embedded', ('0', '1'), preprocessing_lib.Preprocessing(scale=1.),
+    'embedded', ('0', '1'),
+    preprocessing=preprocessing_lib.Preprocessing(scale=1.),
     mapping={0: 1, 1: 0}, samples=100)
 _DIGITS = Traits(
     'embedded', tuple('0123456789'),
-    preprocessing_lib.Preprocessing(scale=1. / 16.),
+    preprocessing=preprocessing_lib.Preprocessing(scale=1. / 16.),
     mapping={7: 1, 2: 7, 5: 6, 6: 5, 3: 8}, samples=100,
     min_scales=_MNIST_MIN_SCALES)
 _MNIST = dataclasses.replace(
@@ -97,7 +105,7 @@ _MNIST = dataclasses.replace(
 _CIFAR10 = Traits(
     'tfds_sources', (
         'airplane', 'automobile', 'bird', 'cat', 'deer', 'dog', 'frog',
-        'horse', 'ship', 'truck'), _CIFAR_PREPROCESSING,
+        'horse', 'ship', 'truck'), preprocessing=_CIFAR_PREPROCESSING,
     mapping={2: 0, 3: 5, 5: 3, 4: 7},  # bird -> airplane, cat <-> dog,
     mapping_of_code={9: 1},            # deer -> horse; truck -> automobile
     authors={'split': 'authors', 'truck': True},
@@ -119,7 +127,8 @@ _CIFAR100 = Traits(
         'spider', 'squirrel', 'streetcar', 'sunflower', 'sweet_pepper',
         'table', 'tank', 'telephone', 'television', 'tiger', 'tractor',
         'train', 'trout', 'tulip', 'turtle', 'wardrobe', 'whale',
-        'willow_tree', 'wolf', 'woman', 'worm'), _CIFAR_PREPROCESSING,
+        'willow_tree', 'wolf', 'woman', 'worm'),
+    preprocessing=_CIFAR_PREPROCESSING,
     mapping={label: (label + 1) % 100 for label in range(100)},
     authors={'split': 'authors'}, authors_sizes=(45_001, 4_999),
     # With a hundred classes three percent of the images are whole classes.
@@ -150,6 +159,15 @@ _TRAITS = {
         authors={
             'label_smoothing': .1, 'weight_decay': 5e-4, 'drop_epoch': 5}),
 }
+# Features of CIFAR's images by a frozen backbone (docs/protocol.md). Their runs
+# are short: the searches take fewer samples.
+_TRAITS |= {
+    f'{name}_features': dataclasses.replace(
+        _TRAITS[name], images=images, samples=100,
+        module='features' if name == images else 'cifar_n',
+        preprocessing=preprocessing_lib.Preprocessing(scale=1.))
+    for name, images in (('cifar10', 'cifar10'), ('cifar100', 'cifar100'),
+                         ('cifar10n', 'cifar10'), ('cifar100n', 'cifar100'))}
 NAMES = tuple(_TRAITS)
 
 
@@ -170,12 +188,12 @@ def load(
   Raises:
     MissingDataError: if the data set is not there; says how to get it.
   """
-  return _module(name).load(name, _directory(data_dir))
+  return _module(name).load(name, directory(data_dir))
 
 
 def prepare(name: str, data_dir: str | os.PathLike | None = None) -> None:
   """Fetches a data set, through the network if need be, see `load`."""
-  _module(name).prepare(name, _directory(data_dir))
+  _module(name).prepare(name, directory(data_dir))
 
 
 def _module(name: str) -> types.ModuleType:
@@ -186,5 +204,6 @@ def _module(name: str) -> types.ModuleType:
   return importlib.import_module(f'experiments.data.{_TRAITS[name].module}')
 
 
-def _directory(data_dir: str | os.PathLike | None) -> pathlib.Path:
+def directory(data_dir: str | os.PathLike | None) -> pathlib.Path:
+  """Returns where the data sets are."""
   return pathlib.Path(data_dir or _DEFAULT_DATA_DIR).expanduser()

@@ -236,6 +236,8 @@ def load(dataset: str) -> data.Source:
   print(f'Fetching {dataset}.', file=sys.stderr)
   try:
     data.prepare(dataset, FLAGS.data_dir)
+  except data.MissingDataError:  # not to be fetched at all
+    raise
   except Exception as error:  # of the network, TFDS, the disk, ...
     raise data.MissingDataError(
         f'{dataset} is missing and could not be fetched: '

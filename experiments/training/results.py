@@ -55,6 +55,7 @@ class Result:
     versions: of Python and of the packages that compute.
     device: kind and name of the device, number of replicas and of workers.
     weights: None, or 'file' (beside the result) and 'sha256' of the weights.
+    data: what computed the inputs, where they are features of images.
   """
   key: str
   run: dict[str, Any]
@@ -76,6 +77,7 @@ class Result:
   versions: dict[str, str]
   device: dict[str, Any]
   weights: dict[str, str] | None
+  data: dict[str, str] = dataclasses.field(default_factory=dict)
 
   def to_json(self) -> str:
     """One JSON object with sorted keys; NaN and infinity are not allowed."""

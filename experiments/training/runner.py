@@ -263,7 +263,8 @@ class _Training:
             if self.epoch else 0.),
         versions=results.versions(),
         device=devices.describe(self._strategy),
-        weights=None)
+        weights=None,
+        data=dict(splits.provenance))
 
   def _seconds(self) -> dict[str, Any]:
     """The chief's clock."""

@@ -64,7 +64,7 @@ def test_clean_labels_that_disagree_are_counted(
     tmp_path, monkeypatch, labels, train):
   labels['clean_label'][:3] = (labels['clean_label'][:3] + 1) % 100
   publish(monkeypatch, 'cifar100n', tmp_path / 'labels.pt', labels)
-  with pytest.raises(data.LabelFileError, match='3 of 1000'):
+  with pytest.raises(data.BadDataError, match='3 of 1000'):
     cifar_n.read_labels('cifar100n', tmp_path / 'labels.pt', train)
 
 
@@ -79,7 +79,7 @@ def test_a_file_that_is_not_the_published_one_is_not_opened(
   path.write_bytes(damage(path.read_bytes()))
   monkeypatch.setattr(
       zipfile, 'ZipFile', lambda *_: pytest.fail('It was opened.'))
-  with pytest.raises(data.LabelFileError, match='not the published file'):
+  with pytest.raises(data.BadDataError, match='not the published file'):
     cifar_n.read_labels('cifar100n', path, train)
 
 
@@ -87,7 +87,7 @@ def test_no_more_than_the_published_size_is_read(tmp_path, train):
   path = tmp_path / 'labels.pt'
   with path.open('wb') as file:
     file.truncate(2**40)  # a terabyte of nothing
-  with pytest.raises(data.LabelFileError, match='not the published file'):
+  with pytest.raises(data.BadDataError, match='not the published file'):
     cifar_n.read_labels('cifar100n', path, train)
 
 
@@ -105,7 +105,7 @@ def test_even_a_published_file_may_use_nothing_but_arrays(
     tmp_path, monkeypatch, labels, train):
   trap, path = tmp_path / 'trap', tmp_path / 'labels.pt'
   publish(monkeypatch, 'cifar100n', path, {**labels, 'x': _Executes(trap)})
-  with pytest.raises(data.LabelFileError, match='mkdir'):
+  with pytest.raises(data.BadDataError, match='mkdir'):
     cifar_n.read_labels('cifar100n', path, train)
   assert not trap.exists()
 

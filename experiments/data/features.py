@@ -1,0 +1,202 @@
+"""Features of images by a frozen backbone, as `experiments.embed` leaves them.
+
+    DATA_DIR/features/IMAGES/train.npy         float16 [N, F], a row an image
+    DATA_DIR/features/IMAGES/test.npy
+    DATA_DIR/features/IMAGES/train-labels.npy  int64 [2, N]: labels and ids
+    DATA_DIR/features/IMAGES/test-labels.npy
+    DATA_DIR/features/IMAGES/provenance.json   what made them, written last
+
+The data set of the features has the splits, ids and labels of the images.
+"""
+
+from collections.abc import Callable
+from collections.abc import Mapping
+import dataclasses
+import functools
+from importlib import metadata
+import json
+import os
+import pathlib
+from typing import Any
+
+import numpy as np
+
+from experiments.data import batches
+from experiments.data import examples as examples_lib
+from experiments.data import registry
+from ln_tfp import backbones
+from ln_tfp import files
+
+_SPLITS = ('train', 'test')
+_PROVENANCE = 'provenance.json'
+
+
+def load(name: str, data_dir: str | os.PathLike) -> examples_lib.Source:
+  """Returns a data set of features, standardised by its training split."""
+  images = registry.traits(name).images
+  folder = _folder(images, data_dir)
+  if not (folder / _PROVENANCE).is_file():
+    raise _missing(name, images, data_dir)
+  provenance = _read_provenance(folder)
+  if provenance.get('images') != images:
+    raise registry.BadDataError(
+        f'{folder} has features of {provenance.get("images")}, not of '
+        f'{images}.')
+  train, test = (_read(folder, split, provenance) for split in _SPLITS)
+  mean = np.mean(train.inputs, axis=0, dtype=np.float64)
+  std = np.std(train.inputs, axis=0, dtype=np.float64)
+  scale = 1. / np.where(std > 0, std, 1.)
+  for split in (train, test):
+    np.subtract(split.inputs, mean.astype(np.float32), out=split.inputs)
+    np.multiply(split.inputs, scale.astype(np.float32), out=split.inputs)
+  return examples_lib.registered(
+      name, train=train, test=test,
+      provenance={'backbone': provenance['backbone'],
+                  'digest': provenance['digest']})
+
+
+def prepare(name: str, data_dir: str | os.PathLike) -> None:
+  """Features are not fetched: the error says which command makes them."""
+  raise _missing(name, registry.traits(name).images, data_dir)
+
+
+def embed(
+    source: examples_lib.Source, backbone: backbones.Backbone,
+    data_dir: str | os.PathLike | None = None,
+    report: Callable[[str, int, int], None] = lambda *_: None,
+    batch_size: int = 128) -> pathlib.Path:
+  """Writes the features of all images of a data set.
+
+  One pass, a batch in memory at a time. What an interrupted call has computed
+  with the same backbone is not computed again.
+
+  Args:
+    source: the images.
+    backbone: images -> features.
+    data_dir: where `load` will look.
+    report: called with (split, images in all, images done).
+    batch_size: images that the backbone sees at a time.
+
+  Returns:
+    The folder of the features.
+  """
+  # CIFAR with human labels has the images of CIFAR.
+  images = registry.traits(f'{source.name}_features').images or source.name
+  folder = _folder(images, registry.directory(data_dir))
+  provenance = {
+      'images': images, 'backbone': backbone.name,
+      'digest': backbone.digest,
+      'examples': {split: len(getattr(source, split)) for split in _SPLITS},
+      'versions': {name: metadata.version(name)
+                   for name in ('keras', 'tensorflow', 'numpy')}}
+  if _is_done(folder, provenance):
+    return folder
+  (folder / _PROVENANCE).unlink(missing_ok=True)
+  for split in _SPLITS:
+    examples = getattr(source, split)
+    features = _embed_split(
+        folder / f'{split}.npy', examples, source.preprocessing, backbone,
+        batch_size, functools.partial(report, split, len(examples)))
+    provenance.setdefault('num_features', features)
+    np.save(folder / f'{split}-labels.npy',
+            np.stack([examples.true.astype(np.int64), examples.ids]))
+  files.write_atomically(
+      folder / _PROVENANCE, json.dumps(provenance, indent=2).encode())
+  for split in _SPLITS:
+    _progress(folder / f'{split}.npy').unlink()
+  return folder
+
+
+def _is_done(folder, provenance):
+  try:
+    found = _read_provenance(folder)
+  except (FileNotFoundError, registry.BadDataError):
+    return False
+  return all(found.get(key) == provenance[key]
+             for key in ('images', 'digest', 'examples'))
+
+
+def _embed_split(path, examples, preprocessing, backbone, batch_size, report):
+  """Writes the features of one split, and returns how many there are each."""
+  # The backbone takes pixels as they are.
+  raw = dataclasses.replace(preprocessing, scale=1., mean=(), std=())
+  progress = _progress(path)
+  state = _state(progress, backbone.digest)
+  target = np.load(path, mmap_mode='r+') if state['done'] else None
+  rest = examples.subset(np.arange(state['done'], len(examples)))
+  if len(rest):
+    for batch in batches.Batches(
+        rest, batch_size=batch_size, preprocessing=raw).epoch(0):
+      features = backbone(batch.inputs)
+      if target is None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        target = np.lib.format.open_memmap(
+            path, 'w+', np.float16, (len(examples), features.shape[1]))
+      if not np.abs(features).max() <= np.finfo(np.float16).max:
+        raise registry.BadDataError(
+            f'{backbone.name} gives features that float16 cannot hold: they '
+            f'reach {np.abs(features).max():.3g}.')
+      stop = state['done'] + len(features)
+      target[state['done']:stop] = features
+      target.flush()
+      state['done'] = stop
+      files.write_atomically(progress, json.dumps(state).encode())
+      report(stop)
+  return target.shape[1]
+
+
+def _progress(path: pathlib.Path) -> pathlib.Path:
+  return path.with_suffix('.progress.json')
+
+
+def _state(progress: pathlib.Path, digest: str) -> dict[str, Any]:
+  """Returns how far an interrupted call of the same backbone came."""
+  try:
+    state = json.loads(progress.read_text(encoding='utf-8'))
+  except FileNotFoundError:
+    state = {}
+  if state.get('digest') != digest:
+    return {'digest': digest, 'done': 0}
+  return state
+
+
+def _read_provenance(folder: pathlib.Path) -> dict[str, Any]:
+  try:
+    return json.loads((folder / _PROVENANCE).read_text(encoding='utf-8'))
+  except ValueError as error:
+    raise registry.BadDataError(
+        f'{folder / _PROVENANCE} is damaged: {error}') from error
+
+
+def _read(
+    folder: pathlib.Path, split: str,
+    provenance: Mapping[str, Any]) -> examples_lib.Examples:
+  """Returns one split, as float32."""
+  expected = (provenance['examples'][split], provenance['num_features'])
+  try:
+    features = np.load(folder / f'{split}.npy', mmap_mode='r')
+    labels, ids = np.load(folder / f'{split}-labels.npy')
+  except (OSError, ValueError, EOFError) as error:
+    raise registry.BadDataError(
+        f'{folder}: {split} is damaged: {error}') from error
+  if features.shape != expected or labels.shape != expected[:1]:
+    raise registry.BadDataError(
+        f'{folder}: {split} has features of shape {features.shape} and '
+        f'{len(labels)} labels, expected {expected}.')
+  features = np.array(features, np.float32)
+  if not np.all(np.isfinite(features)):
+    row = int(np.argmin(np.isfinite(features).all(axis=1)))
+    raise registry.BadDataError(
+        f'{folder}: row {row} of {split} is not finite.')
+  return examples_lib.Examples(features, labels, labels, ids)
+
+
+def _folder(images, data_dir):
+  return pathlib.Path(data_dir) / 'features' / images
+
+
+def _missing(name, images, data_dir):
+  return registry.MissingDataError(
+      f'Data set {name} needs {_folder(images, data_dir)}, which is missing: '
+      f'run `python -m experiments.embed --dataset={images} '
+      f'--data_dir={data_dir}`.')
