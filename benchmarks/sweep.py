@@ -40,7 +40,7 @@ def make_runs() -> list[training.Run]:
 def train_in_turn(output_dir: str) -> None:
   """Trains all runs in this process."""
   for run in make_runs():
-    training.train(run, output_dir=output_dir, progress=io.StringIO())
+    training.train(run, output_dir=output_dir)
 
 
 def measure() -> list[timing.Row]:

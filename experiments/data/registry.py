@@ -64,6 +64,10 @@ class Traits:
     min_scales: lambda in the search for LN (Appendix C).
     anchor_percentile: of the estimate of a transition matrix; None takes the
       largest probability.
+    tuned_as: the data set whose tuned hyperparameters it takes; '' for its own.
+    given_name: what its labels are where they are noisy as they are, for a
+      table.
+    epoch_seconds: of the recipe on two CPU cores, for the first estimate.
   """
   module: str = ''
   class_names: tuple[str, ...] = ()
@@ -78,6 +82,9 @@ class Traits:
   samples: int = 1000
   min_scales: tuple[float, ...] = (.5, 1.)
   anchor_percentile: float | None = 97.
+  tuned_as: str = ''
+  given_name: str = ''
+  epoch_seconds: float = 1.
 
 
 _FIVE = ('random1', 'random2', 'random3', 'aggregate', 'worst')
@@ -91,14 +98,14 @@ _CIFAR_PREPROCESSING = preprocessing_lib.Preprocessing(
 _TOY = Traits(
     'embedded', ('0', '1'),
     preprocessing=preprocessing_lib.Preprocessing(scale=1.),
-    mapping={0: 1, 1: 0}, samples=100)
+    mapping={0: 1, 1: 0}, samples=100, epoch_seconds=.01)
 _DIGITS = Traits(
     'embedded', tuple('0123456789'),
     preprocessing=preprocessing_lib.Preprocessing(scale=1. / 16.),
     mapping={7: 1, 2: 7, 5: 6, 6: 5, 3: 8}, samples=100,
-    min_scales=_MNIST_MIN_SCALES)
+    min_scales=_MNIST_MIN_SCALES, epoch_seconds=.06)
 _MNIST = dataclasses.replace(
-    _DIGITS, module='tfds_sources', samples=1000,
+    _DIGITS, module='tfds_sources', samples=1000, epoch_seconds=21.,
     preprocessing=preprocessing_lib.Preprocessing(),
     authors={'noise_mode': 'exact', 'split': 'authors'},
     authors_sizes=(45_000, 5_000))  # the other 10,000 are not used
@@ -109,7 +116,7 @@ _CIFAR10 = Traits(
     mapping={2: 0, 3: 5, 5: 3, 4: 7},  # bird -> airplane, cat <-> dog,
     mapping_of_code={9: 1},            # deer -> horse; truck -> automobile
     authors={'split': 'authors', 'truck': True},
-    authors_sizes=(45_001, 4_999))
+    authors_sizes=(45_001, 4_999), epoch_seconds=1400.)
 _CIFAR100 = Traits(
     'tfds_sources', (
         'apple', 'aquarium_fish', 'baby', 'bear', 'beaver', 'bed', 'bee',
@@ -131,6 +138,7 @@ _CIFAR100 = Traits(
     preprocessing=_CIFAR_PREPROCESSING,
     mapping={label: (label + 1) % 100 for label in range(100)},
     authors={'split': 'authors'}, authors_sizes=(45_001, 4_999),
+    epoch_seconds=1400.,
     # With a hundred classes three percent of the images are whole classes.
     anchor_percentile=None)
 
@@ -144,7 +152,7 @@ _TRAITS = {
         _MNIST, class_names=(
             'T-shirt/top', 'Trouser', 'Pullover', 'Dress', 'Coat', 'Sandal',
             'Shirt', 'Sneaker', 'Bag', 'Ankle boot'),
-        authors_sizes=None),
+        authors_sizes=None, tuned_as='mnist'),
     'cifar10': _CIFAR10,
     'cifar100': _CIFAR100,
     'cifar10n': dataclasses.replace(
@@ -157,13 +165,14 @@ _TRAITS = {
             mean=(.6959, .6537, .6371), std=(.3113, .3192, .3214), flip=True,
             resize=256, crop=224),
         authors={
-            'label_smoothing': .1, 'weight_decay': 5e-4, 'drop_epoch': 5}),
+            'label_smoothing': .1, 'weight_decay': 5e-4, 'drop_epoch': 5},
+        given_name='Captions', epoch_seconds=60_000.),
 }
 # Features of CIFAR's images by a frozen backbone (docs/protocol.md). Their runs
 # are short: the searches take fewer samples.
 _TRAITS |= {
     f'{name}_features': dataclasses.replace(
-        _TRAITS[name], images=images, samples=100,
+        _TRAITS[name], images=images, samples=100, epoch_seconds=1.,
         module='features' if name == images else 'cifar_n',
         preprocessing=preprocessing_lib.Preprocessing(scale=1.))
     for name, images in (('cifar10', 'cifar10'), ('cifar100', 'cifar100'),

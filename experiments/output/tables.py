@@ -220,8 +220,9 @@ def build(
 def noise_column(noise: str, dataset: str = '') -> Column:
   """The column of a label noise, in the groups of the paper's tables."""
   parsed = data.parse_noise(noise)
-  if dataset == 'clothing1m' and parsed.kind == 'none':
-    return Column(noise, 'Captions')  # these are noisy as they are
+  given_name = data.traits(dataset).given_name
+  if given_name and parsed.kind == 'none':
+    return Column(noise, given_name)
   if parsed.kind == 'human':
     # random1 -> Random 1
     label = re.sub(r'(\d+)$', r' \1', parsed.name).capitalize()

@@ -27,8 +27,6 @@ from experiments.paper import grids
 from experiments.paper import published
 
 DIRECTORY = pathlib.Path(__file__).resolve().parent / 'tuned'
-# The paper's tables are of the data sets on the right.
-_AS = {'fashion_mnist': 'mnist'}
 _MNIST_LAMBDA = .316
 _LAST_EPOCHS = 10
 
@@ -68,7 +66,7 @@ def hyperparameters(
   Raises `NotTunedError` where there are none.
   """
   noise = str(data.parse_noise(noise))
-  key = _AS.get(dataset, dataset), name, noise
+  key = data.traits(dataset).tuned_as or dataset, name, noise
   if key in printed():
     values = dict(printed()[key])
     if values.get('min_scale') == .1 and not printed_lambda:
@@ -83,7 +81,8 @@ def hyperparameters(
 
 def is_reinterpreted(run: training.Run) -> bool:
   """Whether a run has 0.316 for the lambda that the paper prints as 0.1."""
-  key = _AS.get(run.dataset, run.dataset), run.method, run.noise
+  key = (data.traits(run.dataset).tuned_as or run.dataset, run.method,
+         run.noise)
   return printed().get(key, {}).get('min_scale') == .1 and (
       run.resolve_method().min_scale == _MNIST_LAMBDA)
 

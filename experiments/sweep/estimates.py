@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 import statistics
 
+from experiments import data
 from experiments import training
 
-# Seconds per epoch on two CPU cores, for data sets without a finished run.
-_SECONDS_PER_EPOCH = {
-    'two_moons': .01, 'circles': .01, 'digits': .06, 'digits_n': .06,
-    'mnist': 21., 'fashion_mnist': 21., 'cifar10': 1400., 'cifar100': 1400.,
-    'cifar10n': 1400., 'cifar100n': 1400., 'clothing1m': 60_000.,
-}
 _START_SECONDS = 2.
-# Drawing samples makes these methods slower.
-_SLOWER = {'Het': 1.5, 'Het-tau': 1.5, 'Het-tau-Sigma': 1.5}
 
 
 class Estimates:
@@ -44,8 +37,7 @@ class Estimates:
       if kind in self._seconds:
         epoch, beside = map(statistics.median, zip(*self._seconds[kind]))
         return run.epochs * epoch + beside
-    return _START_SECONDS + run.epochs * (
-        _SECONDS_PER_EPOCH[run.dataset] * _SLOWER.get(run.method, 1.))
+    return _START_SECONDS + run.epochs * data.traits(run.dataset).epoch_seconds
 
   def knows(self, run: training.Run) -> bool:
     """Whether an estimate comes from finished runs."""

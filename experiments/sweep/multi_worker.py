@@ -148,8 +148,8 @@ class Pool:
 
   def submit(self, key: str, task: dict[str, Any]) -> None:
     """Starts a task."""
-    def tell(text):
-      self._answers.put((key, {'progress': text}))
+    def tell(told):
+      self._answers.put((key, {'progress': told}))
 
     def perform():
       try:
@@ -181,12 +181,12 @@ class Pool:
     self._thread.submit(self._tell_all, {'status': status}).result()
     self._thread.shutdown()
 
-  def _train(self, task: dict[str, Any], tell: Callable[[str], None]) -> str:
+  def _train(self, task: dict[str, Any], tell: worker.Tell) -> str:
     with locks.hold(task['output_dir'], task['key']) as free:
       if not free:
         return 'busy'
       self._tell_all(task)
-      _train(task, self._strategy, self._load, worker.Progress(tell))
+      _train(task, self._strategy, self._load, tell)
     return 'done'
 
   def _tell_all(self, message: dict[str, Any]) -> None:
@@ -216,12 +216,12 @@ def _share(strategy, content):
     return devices.share_from_chief(strategy, content)
 
 
-def _train(task, strategy, load, progress=None):
+def _train(task, strategy, load, tell=lambda told: None):
   run = training.Run.from_dict(task['run'])
   try:
     training.train(
         run, source=load(run.dataset), output_dir=task['output_dir'],
-        strategy=strategy, progress=progress,
+        strategy=strategy, progress=worker.telling(run, tell),
         keep_weights=task['keep_weights'],
         tensorboard_dir=task['tensorboard_dir'])
   except training.LostWorkerError:

@@ -19,8 +19,8 @@ from typing import Protocol
 from typing import TextIO
 
 from experiments import training
-from experiments.sweep import bar as bar_lib
 from experiments.sweep import estimates as estimates_lib
+from experiments.sweep import progress
 from experiments.sweep import store as store_lib
 
 _TRIES = 2
@@ -144,11 +144,11 @@ class _Sweep:
 
   def __init__(
       self, plan: Plan, pool: Pool, task: dict[str, Any],
-      bar: bar_lib.Bar):
+      display: progress.Display):
     self._plan = plan
     self._pool = pool
     self._task = task
-    self._bar = bar
+    self._display = display
     self._running: dict[str, training.Run] = {}
     self._elsewhere: dict[str, tuple[float, training.Run]] = {}
     self._tries = collections.Counter()
@@ -159,7 +159,7 @@ class _Sweep:
     while self._plan.pending or self._running or self._elsewhere:
       self._return_from_elsewhere()
       self._start()
-      self._bar.show(
+      self._display.show(
           len(self._plan.results), len(self._running),
           len(self._plan.results.failures), self._pool.slots)
       for key, answer in self._pool.wait(_POLL_SECONDS):
@@ -177,14 +177,14 @@ class _Sweep:
 
   def _handle(self, run: training.Run, answer: dict[str, Any]) -> None:
     if 'progress' in answer:
-      self._bar.note(run.key, answer['progress'])
+      self._display.note(run.key, answer['progress'])
       return
     del self._running[run.key]
-    self._bar.stopped(run.key)
+    self._display.stopped(run.key)
     if answer['status'] == 'busy':
       self._elsewhere[run.key] = (time.monotonic(), run)
     elif answer['status'] == 'done' and self._plan.collect(run):
-      self._bar.finished(self._plan.results[run.key])
+      self._display.finished(self._plan.results[run.key])
     elif run.key not in self._plan.results.failures:
       lost = answer['status'] == 'lost'
       counter, most = (
@@ -195,20 +195,20 @@ class _Sweep:
 
   def _retry(self, run: training.Run, message: str, again: bool) -> None:
     if again:
-      self._bar.say(f'{run.key}: {message}; trying once more.')
+      self._display.say(f'{run.key}: {message}; trying once more.')
       self._plan.pending[run.key] = run
     else:
-      self._bar.given_up(run.key, message)
+      self._display.given_up(run.key, message)
       self._plan.results.failures[run.key] = message
 
   def _return_from_elsewhere(self) -> None:
     """Looks after the runs that other sweeps train."""
     for key, (since, run) in list(self._elsewhere.items()):
       if self._plan.collect(run):
-        self._bar.finished(self._plan.results[key])
+        self._display.finished(self._plan.results[key])
         del self._elsewhere[key]
       elif key in self._plan.results.failures:
-        self._bar.given_up(key, self._plan.results.failures[key])
+        self._display.given_up(key, self._plan.results.failures[key])
         del self._elsewhere[key]
       elif time.monotonic() - since > 2 * _POLL_SECONDS:
         # Its process may have died: the lock tells.
@@ -228,7 +228,7 @@ def execute(
     data_dir: where the data sets are.
     strategy: see `training.create_strategy`.
     tensorboard_dir: for TensorBoard logs.
-    stream: for the bar; None is stderr.
+    stream: for the progress; None is stderr.
 
   Returns:
     The results by key, prerequisites included, and the failures.
@@ -238,8 +238,8 @@ def execute(
   task = dict(
       output_dir=os.path.abspath(plan.output_dir), data_dir=data_dir,
       strategy=strategy, tensorboard_dir=tensorboard_dir)
-  with bar_lib.Bar(
+  with progress.Display(
       stream or sys.stderr, plan.pending.values(), len(plan.results),
-      plan.estimate()) as bar:
-    _Sweep(plan, pool, task, bar).execute()
+      plan.estimate()) as display:
+    _Sweep(plan, pool, task, display).execute()
   return plan.results

@@ -31,7 +31,7 @@ def perform(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _answer(
     task: dict[str, Any], put: Callable[[dict[str, Any]], None]) -> None:
   try:
-    found = _train(task, lambda text: put({'progress': text}))
+    found = _train(task, lambda told: put({'progress': told}))
     put({'status': 'done', 'files': found})
   except Exception as error:  # pylint: disable=broad-except
     traceback.print_exc()

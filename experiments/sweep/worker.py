@@ -28,7 +28,7 @@ with epy.lazy_imports():
   import tensorflow as tf
 
 # Sends what a task says of itself while it runs.
-Tell = Callable[[str], None]
+Tell = Callable[[dict[str, Any]], None]
 
 
 def serve(perform: Callable[[dict[str, Any], Tell], str]) -> None:
@@ -51,7 +51,7 @@ def serve(perform: Callable[[dict[str, Any], Tell], str]) -> None:
   while True:
     task = tasks.get()
     try:
-      status = perform(task, lambda text: answer(progress=text))
+      status = perform(task, lambda told: answer(progress=told))
       answer(status=status)
     except Exception as error:  # pylint: disable=broad-except
       traceback.print_exc()
@@ -64,21 +64,11 @@ def _read(tasks: queue.Queue) -> None:
   os._exit(0)  # the main thread may be deep in TensorFlow
 
 
-class Progress:
-  """A text stream that passes on what a run says of itself."""
-
-  def __init__(self, tell: Tell):
-    self._tell = tell
-
-  def isatty(self) -> bool:
-    return False
-
-  def write(self, text: str) -> None:
-    if text.strip():
-      self._tell(text.strip())
-
-  def flush(self) -> None:
-    pass
+def telling(run: training.Run, tell: Tell):
+  """What `training.train` calls after each epoch, to pass it on."""
+  return lambda epoch, record: tell({
+      'epoch': epoch, 'epochs': run.epochs, 'loss': record['loss'],
+      'accuracy': record['validation_accuracy_noisy']})
 
 
 @functools.lru_cache(maxsize=1)
@@ -106,7 +96,7 @@ def train_alone(task: dict[str, Any], tell: Tell) -> None:
   training.train(
       run, source=_source(run.dataset, task['data_dir']),
       output_dir=task['output_dir'], strategy=_strategy(task['strategy']),
-      progress=Progress(tell), keep_weights=task['keep_weights'],
+      progress=telling(run, tell), keep_weights=task['keep_weights'],
       tensorboard_dir=task['tensorboard_dir'])
 
 

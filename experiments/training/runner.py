@@ -5,7 +5,6 @@ import json
 import os
 import time
 from typing import Any
-from typing import TextIO
 
 import numpy as np
 import tensorflow as tf
@@ -29,7 +28,7 @@ def train(
     run: runs.Run, *, source: data.Source | None = None,
     data_dir: Path | None = None, output_dir: Path | None = None,
     strategy: str | tf.distribute.Strategy = 'auto',
-    progress: TextIO | None = None, keep_weights: bool = False,
+    progress: progress_lib.Tell | None = None, keep_weights: bool = False,
     tensorboard_dir: Path | None = None) -> results.Result:
   """Trains a run, or goes on with it, or finds its result.
 
@@ -41,7 +40,7 @@ def train(
       there is not trained again, one that was interrupted goes on. None keeps
       nothing.
     strategy: see `devices.create`, or a `tf.distribute.Strategy`.
-    progress: a text stream for the progress line.
+    progress: called after each epoch, see `progress.Tell`.
     keep_weights: whether the final weights are kept beside the result, for
       `load_model`.
     tensorboard_dir: for TensorBoard logs, in a directory per run.
@@ -69,11 +68,10 @@ def train(
         for other in run.prerequisites()]
     training = _Training(run, needed, source, strategy, store)
     is_chief = devices.worker(strategy)[0] == 0
-    with progress_lib.Report(
-        run, start=training.epoch, steps_per_epoch=training.steps_per_epoch,
-        stream=progress if is_chief else None,
-        tensorboard_dir=tensorboard_dir if is_chief else None) as report:
-      training.train(report)
+    with progress_lib.telling(
+        run.key, progress if is_chief else None,
+        tensorboard_dir if is_chief else None) as tell:
+      training.train(tell)
     result, weights = training.measure()
     return store.finish(result, weights if keep_weights else None)
 
@@ -138,21 +136,16 @@ class _Training:
     """Number of finished epochs."""
     return self._records.epoch
 
-  @property
-  def steps_per_epoch(self) -> int:
-    return self._trainer.steps_per_epoch
-
-  def train(self, report: progress_lib.Report) -> None:
+  def train(self, tell: progress_lib.Tell) -> None:
     """Trains the epochs that are missing."""
     try:
       if self._divergence is None:
         self._trainer.compile()
       while self.epoch < self._run.epochs and self._divergence is None:
-        self._train_epoch(report)
+        self._train_epoch(tell)
     except trainer_lib.DivergedError as error:
       self._divergence = {
           'epoch': self.epoch + 1, 'quantity': error.quantity}
-      report.diverged(**self._divergence)
 
   def measure(self) -> tuple[results.Result, dict[str, np.ndarray] | None]:
     """The result and the final weights; none of a run that diverged."""
@@ -182,11 +175,10 @@ class _Training:
     self._trainer.restore(last)
     self._best = best
 
-  def _train_epoch(self, report: progress_lib.Report) -> None:
-    records, epoch = self._records, self.epoch
+  def _train_epoch(self, tell: progress_lib.Tell) -> None:
+    records = self._records
     begin = time.perf_counter()
-    record = self._trainer.train_epoch(
-        epoch, lambda step: report.step(epoch, step))
+    record = self._trainer.train_epoch(self.epoch)
     records.step_seconds += time.perf_counter() - begin
     record.update(self._trainer.validate())
     for name, value in record.items():
@@ -199,7 +191,7 @@ class _Training:
       self._save()
       taken = time.perf_counter() - now
       self._next_save = now + taken / _SAVING_SHARE
-    report.epoch(self.epoch, record)
+    tell(self.epoch, record)
 
   def _is_due(self, now: float) -> bool:
     """Whether the chief's clock says so: workers that differ would hang."""
@@ -259,7 +251,7 @@ class _Training:
         transition_estimates=estimates,
         seconds=seconds,
         steps_per_second=(
-            self.epoch * self.steps_per_epoch / seconds['steps']
+            self.epoch * self._trainer.steps_per_epoch / seconds['steps']
             if self.epoch else 0.),
         versions=results.versions(),
         device=devices.describe(self._strategy),

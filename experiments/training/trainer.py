@@ -1,6 +1,5 @@
 """The network of a run: its epochs, what they measure, and its state."""
 
-from collections.abc import Callable
 import math
 
 import keras
@@ -67,15 +66,11 @@ class Trainer:
     """Compiles the step, so that the time of the first epoch is that of all."""
     _ = self._step.compiled
 
-  def train_epoch(
-      self, epoch: int,
-      on_step: Callable[[int], None] = lambda step: None,
-  ) -> dict[str, float | None]:
+  def train_epoch(self, epoch: int) -> dict[str, float | None]:
     """Trains one epoch (counted from 0).
 
     Args:
       epoch: which decides the order, augmentation and learning rate.
-      on_step: called with the number of finished steps.
 
     Returns:
       The mean objective and the accuracies of the predictions made on the
@@ -84,13 +79,12 @@ class Trainer:
     self._optimizer.learning_rate.assign(self._learning_rate(epoch))
     left = self._batches.num_examples
     outcomes, ids, sizes = [], [], []
-    for step, batch in enumerate(self._batches.epoch(epoch), start=1):
+    for batch in self._batches.epoch(epoch):
       size = min(left, self._batches.batch_size)
       left -= size
       outcomes.append(self._step(batch, size))
       ids.append(batch.ids)
       sizes.append(size)
-      on_step(step)
     self._average()
     losses, predictions = self._step.collect(outcomes, [len(i) for i in ids])
     return self._training_record(losses @ sizes, predictions, ids)

@@ -16,11 +16,11 @@ import zipfile
 import pytest
 
 from experiments import training
-from experiments.sweep import bar as bar_lib
 from experiments.sweep import estimates as estimates_lib
 from experiments.sweep import locks
 from experiments.sweep import plan as plan_lib
 from experiments.sweep import pool as pool_lib
+from experiments.sweep import progress
 from experiments.sweep import store
 from tests import waiting
 from tests.experiments.sweep import fake_worker
@@ -301,7 +301,7 @@ def test_workers_share_out_threads_and_gpus():
   assert sorted(seen.values()) == [f'3 {threads}', f'5 {threads}']
 
 
-def test_the_bar_counts_runs_by_state(tmp_path):
+def test_the_progress_counts_runs_by_state(tmp_path):
   _script(tmp_path, LN='raise')
   stream = io.StringIO()
   _sweep(_runs('LN', 'CE'), tmp_path, jobs=1, stream=stream)
@@ -309,6 +309,32 @@ def test_the_bar_counts_runs_by_state(tmp_path):
   assert '0/2 runs, 1 running, 0 failed' in text
   assert 'trying once more' in text
   assert 'given up' in text
+
+
+class _Terminal(io.StringIO):
+
+  def isatty(self):
+    return True
+
+
+def test_a_terminal_shows_a_bar_for_the_sweep_and_one_for_each_run(
+    monkeypatch):
+  monkeypatch.setenv('TERM', 'xterm')
+  monkeypatch.setenv('COLUMNS', '120')
+  stream, runs = _Terminal(), _runs('CE', 'LN')
+  with progress.Display(
+      stream, runs, 0, estimates_lib.Estimates()) as display:
+    for run in runs:
+      display.note(run.key, {
+          'epoch': 1, 'epochs': 2, 'loss': .5, 'accuracy': .25})
+    display.show(0, 2, 0, 2)
+    display.say('[not markup]')
+    time.sleep(.3)  # bars are drawn ten times a second
+  text = stream.getvalue()
+  assert '0/2 runs, 2 running, 0 failed' in text
+  for run in runs:
+    assert f'{run.key}  epoch 1/2  loss 0.5  accuracy 25.00 %' in text
+  assert '[not markup]' in text
 
 
 def test_weights_that_are_needed_and_gone_mean_a_new_training(tmp_path):
@@ -359,9 +385,10 @@ def test_the_time_left_follows_the_pace_of_the_runs(monkeypatch):
   run, = _runs('CE')
   run = dataclasses.replace(run, epochs=100)
   stream = io.StringIO()
-  bar = bar_lib.Bar(stream, [run], 0, estimates_lib.Estimates())
-  bar.note(run.key, f'{run.key}  epoch 1/100')
+  display = progress.Display(stream, [run], 0, estimates_lib.Estimates())
+  told = {'epochs': 100, 'loss': 1., 'accuracy': None}
+  display.note(run.key, told | {'epoch': 1})
   now = 300.  # long after what was guessed
-  bar.note(run.key, f'{run.key}  epoch 51/100')
-  bar.show(0, 1, 0, 2)
+  display.note(run.key, told | {'epoch': 51})
+  display.show(0, 1, 0, 2)
   assert '3 min left' in stream.getvalue()  # 49 epochs of 4 s

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-import re
-import shutil
 import time
+from typing import Any
 from typing import TextIO
+
+from etils import epy
 
 from experiments import training
 from experiments.sweep import estimates as estimates_lib
 
-_WIDTH = 20
+with epy.lazy_imports():
+  from rich import console as rich_console
+  from rich import progress as rich_progress
+
 _LINE_SECONDS = 10.
 
 
-class Bar:
-  """One line that rewrites itself on a terminal, a line now and then elsewhere.
+class Display:
+  """Bars on a terminal, a line now and then elsewhere.
+
+  On a terminal there is a bar for the sweep and one for each run.
 
   Args:
     stream: where to write.
@@ -28,37 +34,46 @@ class Bar:
   def __init__(
       self, stream: TextIO, pending: Iterable[training.Run], done: int,
       estimates: estimates_lib.Estimates):
-    self._stream = stream
-    self._terminal = stream.isatty()
     self._left = {run.key: run for run in pending}
     self._total = done + len(self._left)
     self._estimates = estimates
-    self._notes = {}
-    self._progress = {}  # key -> (time, epoch) of the first and the last note
-    self._shown = ''
+    self._paces = {}  # key -> (time, epoch) of the first and the last note
+    self._console = rich_console.Console(file=stream)
+    self._bars = rich_progress.Progress(
+        rich_progress.BarColumn(20),
+        rich_progress.TextColumn('{task.description}', markup=False),
+        console=self._console, transient=True,
+        disable=not self._console.is_terminal)
+    self._sweep = self._bars.add_task('')
+    self._runs = {}  # key -> task of rich
     self._next = 0.
 
-  def __enter__(self) -> Bar:
+  def __enter__(self) -> Display:
+    self._bars.start()
     return self
 
   def __exit__(self, *unused) -> None:
-    if self._terminal:
-      self._stream.write('\r' + ' ' * len(self._shown) + '\r')
-      self._stream.flush()
+    self._bars.stop()
 
-  def note(self, key: str, text: str) -> None:
-    """What a run says of itself, such as its epoch."""
-    self._notes[key] = text
-    found = re.search(r'epoch (\d+)/', text)
-    if found:
-      now = time.monotonic(), int(found[1])
-      first, _ = self._progress.get(key, (now, now))
-      self._progress[key] = first, now
+  def note(self, key: str, told: dict[str, Any]) -> None:
+    """What a run says of itself, see `worker`."""
+    now = time.monotonic(), told['epoch']
+    first, _ = self._paces.get(key, (now, now))
+    self._paces[key] = first, now
+    if key not in self._runs:
+      self._runs[key] = self._bars.add_task(key)
+    text = f'{key}  epoch {told["epoch"]}/{told["epochs"]}'
+    text += f'  loss {told["loss"]:.4g}'
+    if told['accuracy'] is not None:
+      text += f'  accuracy {100 * told["accuracy"]:.2f} %'
+    self._bars.update(self._runs[key], completed=told['epoch'],
+                      total=told['epochs'], description=text)
 
   def stopped(self, key: str) -> None:
     """A run is not running any more."""
-    self._notes.pop(key, None)
-    self._progress.pop(key, None)
+    self._paces.pop(key, None)
+    if key in self._runs:
+      self._bars.remove_task(self._runs.pop(key))
 
   def given_up(self, key: str, message: str) -> None:
     """A run has failed for good."""
@@ -75,31 +90,21 @@ class Bar:
 
   def say(self, message: str) -> None:
     """A line that stays."""
-    start = '\r' if self._terminal else ''
-    self._stream.write(f'{start}{message:<{len(self._shown)}}\n')
-    self._stream.flush()
+    self._console.print(message, markup=False, highlight=False, soft_wrap=True)
     self._next = 0.
 
   def show(self, done: int, running: int, failed: int, slots: int) -> None:
     """Runs by state, and the time left with this many runs at a time."""
     now = time.monotonic()
-    if now < self._next:
-      return
-    self._next = now + (.2 if self._terminal else _LINE_SECONDS)
     total = max(self._total, done + running + failed)
     line = (f'{done}/{total} runs, {running} running, {failed} failed, '
             f'{estimates_lib.duration(self._seconds_left(now, slots))} left')
-    if not self._terminal:
-      self._stream.write(line + '\n')
-    else:
-      filled = _WIDTH * done // max(1, total)
-      line = f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {line}"
-      if self._notes:
-        line += f'  {next(iter(self._notes.values()))}'
-      line = line[:_columns()]
-      self._stream.write(f'\r{line:<{len(self._shown)}}')
-      self._shown = line
-    self._stream.flush()
+    if self._console.is_terminal:
+      self._bars.update(
+          self._sweep, completed=done, total=total, description=line)
+    elif now >= self._next:
+      self.say(line)
+      self._next = now + _LINE_SECONDS
 
   def _seconds_left(self, now: float, slots: int) -> float:
     left = [self._seconds_left_of(run, now) for run in self._left.values()]
@@ -108,12 +113,8 @@ class Bar:
 
   def _seconds_left_of(self, run: training.Run, now: float) -> float:
     """By the run's own pace, or by other runs before there is one."""
-    first, last = self._progress.get(run.key, ((now, 0), (now, 0)))
+    first, last = self._paces.get(run.key, ((now, 0), (now, 0)))
     if last[1] > first[1]:
       pace = (last[0] - first[0]) / (last[1] - first[1])
       return pace * (run.epochs - last[1])
     return max(0., self._estimates.seconds(run) - (now - first[0]))
-
-
-def _columns() -> int:
-  return shutil.get_terminal_size().columns - 1
