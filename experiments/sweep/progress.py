@@ -40,7 +40,7 @@ class Display:
     self._paces = {}  # key -> (time, epoch) of the first and the last note
     self._console = rich_console.Console(file=stream)
     self._bars = rich_progress.Progress(
-        rich_progress.BarColumn(20),
+        rich_progress.BarColumn(10),
         rich_progress.TextColumn('{task.description}', markup=False),
         console=self._console, transient=True,
         disable=not self._console.is_terminal)
@@ -62,7 +62,8 @@ class Display:
     self._paces[key] = first, now
     if key not in self._runs:
       self._runs[key] = self._bars.add_task(key)
-    text = f'{key}  epoch {told["epoch"]}/{told["epochs"]}'
+    name = key.rpartition('-')[0]  # without the digest: there is little room
+    text = f'{name}  epoch {told["epoch"]}/{told["epochs"]}'
     text += f'  loss {told["loss"]:.4g}'
     if told['accuracy'] is not None:
       text += f'  accuracy {100 * told["accuracy"]:.2f} %'

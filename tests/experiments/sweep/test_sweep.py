@@ -333,7 +333,8 @@ def test_a_terminal_shows_a_bar_for_the_sweep_and_one_for_each_run(
   text = stream.getvalue()
   assert '0/2 runs, 2 running, 0 failed' in text
   for run in runs:
-    assert f'{run.key}  epoch 1/2  loss 0.5  accuracy 25.00 %' in text
+    assert (f'digits-sym0.4-{run.method}-seed0  epoch 1/2  loss 0.5  accuracy '
+            '25.00 %') in text
   assert '[not markup]' in text
 
 
