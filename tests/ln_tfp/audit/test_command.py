@@ -1,10 +1,12 @@
 """Tests of `python -m ln_tfp.audit`."""
 
 import csv
+import json
 import os
 import re
 import subprocess
 import sys
+import zipfile
 
 import keras
 import numpy as np
@@ -12,10 +14,10 @@ from PIL import Image
 import pytest
 
 from ln_tfp.audit import __main__ as command
-from ln_tfp.audit import files
 from ln_tfp.audit import fitting
+from ln_tfp.audit import output
 
-OUTPUTS = {'labels.csv', 'audit.html', 'classifier.keras'}
+OUTPUTS = {*output.NAMES, output.MARK}
 
 
 def _write_csv(path, header, rows):
@@ -42,85 +44,30 @@ def test_arrays_with_named_labels_give_a_table_a_page_and_a_classifier(
   np.save(tmp_path / 'x.npy', x)
   labels = _write_csv(tmp_path / 'y.csv', ['label'],
                       [['cat' if label else 'ant'] for label in given])
-  output = tmp_path / 'out'
+  out = tmp_path / 'out'
   status = command.main([
       '--images', str(tmp_path / 'x.npy'), '--labels', labels, '--output',
-      str(output), '--epochs', '40'])
+      str(out), '--epochs', '40'])
   assert status == 0
-  assert set(os.listdir(output)) == OUTPUTS
-  with open(output / 'labels.csv', newline='') as file:
+  assert set(os.listdir(out)) == OUTPUTS
+  with open(out / 'labels.csv', newline='') as file:
     rows = list(csv.DictReader(file))
   issues = [int(row['id']) for row in rows if row['is_issue'] == 'True']
   assert issues == [3, 10, 57]
   assert rows[3]['given'] == 'ant' and rows[3]['suggested'] == 'cat'
   assert '3 look wrong' in capsys.readouterr().out
   # The classifier takes the examples as they are in the file.
-  classifier = keras.models.load_model(output / 'classifier.keras')
+  classifier = keras.models.load_model(out / 'classifier.keras')
   predicted = classifier.predict(x, verbose=0).argmax(axis=-1)
   np.testing.assert_array_equal(predicted, true)
 
 
-def test_a_folder_of_images_is_read_in_the_order_of_the_labels(tmp_path):
-  rng = np.random.default_rng(0)
-  names = []
-  for i in range(6):
-    pixels = rng.integers(0, 256, (20 + i, 30, 3), dtype=np.uint8)
-    names.append(f'{5 - i}.png')
-    Image.fromarray(pixels).save(tmp_path / names[-1])
-  labels = _write_csv(tmp_path / 'labels.csv', ['file', 'label'],
-                      [(name, i % 2) for i, name in enumerate(names)])
-  dataset = files.load(tmp_path, labels, size=16)
-  assert dataset.inputs.shape == (6, 16, 16, 3)
-  assert dataset.ids.tolist() == names
-  assert dataset.labels.tolist() == [0, 1] * 3
-  with Image.open(tmp_path / names[2]) as image:
-    expected = np.asarray(image.resize((16, 16)))
-  np.testing.assert_array_equal(dataset.inputs[2], expected)
-
-
-def test_an_npz_file_may_bring_its_labels(tmp_path):
-  x, given, _ = _blobs()
-  np.savez(tmp_path / 'd.npz', images=x, labels=given)
-  dataset = files.load(tmp_path / 'd.npz')
-  np.testing.assert_array_equal(dataset.inputs, x)
-  np.testing.assert_array_equal(dataset.labels, given)
-
-
-@pytest.mark.parametrize('labels, classes, expected', [
-    ([3, 7, 3], None, ([0, 1, 0], ('3', '7'))),
-    (['3', '10', '3'], None, ([0, 1, 0], ('3', '10'))),
-    (['b', 'a', 'b'], None, ([1, 0, 1], ('a', 'b'))),
-    ([0, 1, 1], ('x', 'y'), ([0, 1, 1], ('x', 'y'))),
-    (['y', 'x', 'x'], ('x', 'y'), ([1, 0, 0], ('x', 'y'))),
-    (np.array([[2.], [4.]]), None, ([0, 1], ('2', '4'))),
-])
-def test_labels_are_numbers_or_names(labels, classes, expected):
-  codes, names = files.encode(labels, classes)
-  assert (codes.tolist(), names) == expected
-
-
-@pytest.mark.parametrize('labels, classes, message', [
-    ([1, 1, 1], None, 'All labels are the same'),
-    (['a', 'b', 'c'], ('a', 'b'), "Label 2 is 'c', which is no class"),
-    ([0, 1, 5], ('a', 'b'), "Label 2 is '5', which is no class"),
-    ([0, -1], None, 'Label 1 is -1, which is no class'),
-    ([0., 1.5], None, 'Label 1 is 1.5, which is no class'),
-    ([0., np.nan], None, 'Label 1 is nan, which is no class'),
-    (['a', ''], None, 'Label 1 is empty'),
-    (np.zeros((2, 3)), None, 'single column'),
-    ([0, 1], ('a', 'a', 'b'), 'must be different'),
-])
-def test_labels_that_are_no_classes_are_refused(labels, classes, message):
-  with pytest.raises(files.InputError, match=message):
-    files.encode(labels, classes)
-
-
-def _refuse(arguments, capsys, message, output):
-  assert command.main([*arguments, '--output', str(output)]) == 2
+def _refuse(arguments, capsys, message, out):
+  assert command.main([*arguments, '--output', str(out)]) == 2
   error = capsys.readouterr().err
   assert re.search(message, error)
   assert len(error.splitlines()) == 1
-  assert not output.exists()
+  assert not out.exists()
 
 
 @pytest.mark.parametrize('x, message', [
@@ -139,10 +86,11 @@ def test_bad_arrays_are_refused_in_one_line(x, message, tmp_path, capsys):
 def test_bad_files_are_refused_in_one_line(tmp_path, capsys):
   np.save(tmp_path / 'x.npy', np.zeros((4, 3)))
   (tmp_path / 'broken.npy').write_bytes(b'not an array')
-  (tmp_path / 'broken.png').write_bytes(b'not an image')
+  for name in ('broken.png', 'broken2.png'):
+    (tmp_path / name).write_bytes(b'not an image')
   header = _write_csv(tmp_path / 'header.csv', ['name'], [['a']])
   broken = _write_csv(tmp_path / 'broken.csv', ['file', 'label'],
-                      [['broken.png', 'a']])
+                      [['broken.png', 'a'], ['broken2.png', 'b']])
   missing = _write_csv(tmp_path / 'missing.csv', ['file', 'label'],
                        [['missing.png', 'a']])
   images, folder = str(tmp_path / 'x.npy'), str(tmp_path)
@@ -156,7 +104,7 @@ def test_bad_files_are_refused_in_one_line(tmp_path, capsys):
       (['--images', folder, '--labels', broken], 'broken.png: not a readable'),
       (['--images', folder, '--labels', missing],
        'missing.png: not a readable'),
-      (['--labels', header], 'need --images'),
+      (['--labels', header], 'need DATA'),
       (['--images', images, '--noise', 'sym:0.2'], '--noise needs --dataset'),
       (['--dataset', 'nothing', '--data_dir', folder], 'nothing is missing in'),
       (['--dataset', 'digits', '--noise', 'loud'], 'noise'),
@@ -178,16 +126,6 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path, capsys, monkeypatch):
   assert command.main(arguments) == 130
   assert 'Nothing was written' in capsys.readouterr().err
   assert os.listdir(tmp_path) == ['d.npz']
-
-
-def test_the_users_own_labels_are_not_overwritten(tmp_path, capsys):
-  np.save(tmp_path / 'x.npy', np.zeros((4, 3)))
-  labels = _write_csv(tmp_path / 'labels.csv', ['label'], [['a'], ['b']] * 2)
-  before = (tmp_path / 'labels.csv').read_text()
-  assert command.main(['--images', str(tmp_path / 'x.npy'), '--labels', labels,
-                       '--output', str(tmp_path)]) == 2
-  assert 'labels.csv would be lost' in capsys.readouterr().err
-  assert (tmp_path / 'labels.csv').read_text() == before
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_training(
@@ -225,3 +163,194 @@ def test_the_demonstration_finds_the_changed_labels_on_a_clean_terminal(
   assert set(os.listdir(tmp_path / 'o')) == OUTPUTS
   for line in result.stderr.splitlines():
     assert line.startswith('training ')
+
+
+@pytest.fixture
+def blobs(tmp_path):
+  """A file of features with labels."""
+  x, given, _ = _blobs()
+  np.savez(tmp_path / 'd.npz', x=x, y=given)
+  return str(tmp_path / 'd.npz')
+
+
+def _snapshot(folder):
+  return {path.name: path.read_bytes() for path in folder.iterdir()
+          if path.is_file()}
+
+
+def test_an_audit_may_replace_what_an_audit_has_written(blobs, tmp_path):
+  arguments = [blobs, '--epochs', '1', '--output', str(tmp_path / 'out')]
+  assert command.main(arguments) == 0
+  (tmp_path / 'out' / 'decisions.csv').write_text('mine')
+  before = _snapshot(tmp_path / 'out')
+  assert command.main([*arguments, '--budget', '3']) == 0
+  after = _snapshot(tmp_path / 'out')
+  assert after['labels.csv'] != before['labels.csv']
+  assert after['decisions.csv'] == b'mine'
+  assert set(after) == OUTPUTS | {'decisions.csv'}
+
+
+@pytest.mark.parametrize('name', ['labels.csv', 'notes.txt'])
+def test_a_folder_with_files_of_the_user_is_refused(
+    name, blobs, tmp_path, capsys):
+  out = tmp_path / 'out'
+  out.mkdir()
+  (out / name).write_text('mine')
+  arguments = [blobs, '--epochs', '1', '--output', str(out)]
+  assert command.main(arguments) == 2
+  assert f'is not empty ({name}); name a new' in capsys.readouterr().err
+  assert _snapshot(out) == {name: b'mine'}
+  assert command.main([*arguments, '--overwrite']) == 0
+  assert set(os.listdir(out)) == OUTPUTS | {name}
+  assert (name == 'notes.txt') == ((out / name).read_text() == 'mine')
+
+
+def test_a_file_that_was_changed_after_the_audit_belongs_to_the_user(
+    blobs, tmp_path, capsys):
+  out = tmp_path / 'out'
+  arguments = [blobs, '--epochs', '1', '--output', str(out)]
+  assert command.main(arguments) == 0
+  (out / 'labels.csv').write_text('corrected by hand')
+  assert command.main(arguments) == 2
+  assert 'labels.csv was changed since an audit' in capsys.readouterr().err
+  assert (out / 'labels.csv').read_text() == 'corrected by hand'
+
+
+def test_outputs_that_cannot_be_replaced_are_told_before_the_work(
+    blobs, tmp_path, capsys):
+  out = tmp_path / 'out'
+  (out / 'classifier.keras').mkdir(parents=True)
+  assert command.main([blobs, '--output', str(out), '--overwrite']) == 2
+  assert 'classifier.keras is a folder' in capsys.readouterr().err
+  assert os.listdir(out) == ['classifier.keras']
+
+
+def test_files_that_are_read_are_never_replaced(blobs, tmp_path, capsys):
+  out = tmp_path / 'out'
+  out.mkdir()
+  labels = _write_csv(out / 'labels.csv', ['label'],
+                      [['a'], ['b']] * 60)
+  x, _, _ = _blobs()
+  np.save(tmp_path / 'x.npy', x)
+  before = (out / 'labels.csv').read_text()
+  assert command.main([str(tmp_path / 'x.npy'), '--labels', labels, '--output',
+                       str(out), '--overwrite']) == 2
+  assert 'labels.csv would be lost' in capsys.readouterr().err
+  assert (out / 'labels.csv').read_text() == before
+
+
+def test_if_a_file_cannot_be_moved_the_old_ones_stay(
+    blobs, tmp_path, monkeypatch):
+  out = tmp_path / 'out'
+  arguments = [blobs, '--epochs', '1', '--output', str(out)]
+  assert command.main(arguments) == 0
+  before = _snapshot(out)
+  real, calls = os.replace, []
+
+  def fail_late(source, target):
+    calls.append(target)
+    if len(calls) == 6:  # four old ones out, one new one in
+      raise OSError('the disk is full')
+    real(source, target)
+
+  monkeypatch.setattr(os, 'replace', fail_late)
+  assert command.main([*arguments, '--budget', '2']) == 2
+  assert _snapshot(out) == before
+  assert sorted(os.listdir(tmp_path)) == ['d.npz', 'out']
+
+
+def test_the_classifier_knows_its_classes(blobs, tmp_path, capsys):
+  assert command.main([blobs, '--epochs', '1', '--classes', 'ant,bee',
+                       '--output', str(tmp_path / 'out')]) == 0
+  assert 'Its outputs, in order: ant, bee' in capsys.readouterr().out
+  path = tmp_path / 'out' / 'classifier.keras'
+  with zipfile.ZipFile(path) as archive:
+    assert json.loads(archive.read('class_names.json')) == ['ant', 'bee']
+  assert keras.models.load_model(path).output_shape == (None, 2)
+
+
+def test_a_budget_and_the_number_shown_are_kept(blobs, tmp_path):
+  assert command.main([blobs, '--epochs', '30', '--budget', '7', '--shown', '2',
+                       '--output', str(tmp_path / 'out')]) == 0
+  with open(tmp_path / 'out' / 'labels.csv', newline='') as file:
+    rows = list(csv.DictReader(file))
+  assert sum(row['is_issue'] == 'True' for row in rows) == 7
+  assert 'worst 2 of 7' in (tmp_path / 'out' / 'audit.html').read_text()
+
+
+@pytest.mark.parametrize('arguments', [
+    ['--budget', '0'], ['--precision', '2'], ['--shown', '-1'],
+    ['--budget', '3', '--precision', '.9']])
+def test_flags_that_make_no_sense_are_refused_at_once(arguments):
+  with pytest.raises(SystemExit):
+    command.main(arguments)
+
+
+def test_images_are_embedded_by_a_backbone(tmp_path, capsys):
+  colours = {'red': (200, 30, 30), 'blue': (30, 30, 200)}
+  rng = np.random.default_rng(0)
+  for i in range(60):
+    name = ('red', 'blue')[i % 2]
+    folder = ('blue', 'red')[i % 2] if i == 8 else name
+    pixels = np.clip(rng.normal(colours[name], 20, (12, 12, 3)), 0, 255)
+    (tmp_path / 'images' / folder).mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels.astype(np.uint8)).save(
+        tmp_path / 'images' / folder / f'{i}.png')
+  inputs = keras.Input((8, 8, 3))
+  keras.Model(inputs, keras.layers.AveragePooling2D(4)(inputs)).save(
+      tmp_path / 'backbone.keras')
+  assert command.main([
+      str(tmp_path / 'images'), '--backbone', str(tmp_path / 'backbone.keras'),
+      '--epochs', '40', '--output', str(tmp_path / 'out')]) == 0
+  assert 'embedded by' in capsys.readouterr().out
+  with open(tmp_path / 'out' / 'labels.csv', newline='') as file:
+    found = [row['id'] for row in csv.DictReader(file)
+             if row['is_issue'] == 'True']
+  assert found == ['blue/8.png']
+  classifier = keras.models.load_model(tmp_path / 'out' / 'classifier.keras')
+  image = np.full((1, 8, 8, 3), colours['red'], np.float32)
+  assert classifier.predict(image, verbose=0).argmax() == 1  # blue, red
+
+
+@pytest.mark.parametrize('name, message', [
+    ('nothing.keras', 'no such file'),
+    ('broken.keras', 'no Keras model'),
+    ('flat.keras', 'must take images'),
+    ('NoSuchNet', 'no such network in keras.applications'),
+])
+def test_backbones_that_cannot_be_used_are_refused(
+    name, message, tmp_path, capsys):
+  np.savez(tmp_path / 'd.npz', x=np.zeros((4, 8, 8, 3)), y=[0, 1, 0, 1])
+  (tmp_path / 'broken.keras').write_bytes(b'no model')
+  keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)]).save(
+      tmp_path / 'flat.keras')
+  backbone = str(tmp_path / name) if name.endswith('.keras') else name
+  _refuse([str(tmp_path / 'd.npz'), '--backbone', backbone], capsys, message,
+          tmp_path / 'out')
+
+
+def test_features_need_no_backbone(blobs, tmp_path, capsys):
+  _refuse([blobs, '--backbone', 'auto'], capsys, '--backbone needs images',
+          tmp_path / 'out')
+
+
+def test_a_second_audit_takes_decided_labels_as_certain(blobs, tmp_path):
+  decisions = _write_csv(
+      tmp_path / 'decisions.csv', ['id', 'given', 'decision', 'label'],
+      [['3', '0', 'accept', '1'], ['10', '1', 'keep', '1'],
+       ['57', '0', 'remove', '']])
+  assert command.main([blobs, '--decisions', decisions, '--epochs', '40',
+                       '--budget', '50', '--output', str(tmp_path / 'o')]) == 0
+  with open(tmp_path / 'o' / 'labels.csv', newline='') as file:
+    rows = {row['id']: row for row in csv.DictReader(file)}
+  assert len(rows) == 119 and '57' not in rows
+  assert rows['3']['given'] == '1'
+  assert not any(rows[name]['is_issue'] == 'True' for name in ('3', '10'))
+
+
+def test_decisions_about_other_data_are_refused(blobs, tmp_path, capsys):
+  decisions = _write_csv(
+      tmp_path / 'decisions.csv', ['id', 'given', 'decision', 'label'],
+      [['3', '1', 'accept', 'x']])
+  _refuse([blobs, '--decisions', decisions], capsys,
+          "about the label '1', but its label is '0'", tmp_path / 'out')

@@ -1,0 +1,9 @@
+"""What the command audits: arrays, folders of images, tables; and labels."""
+
+from ln_tfp.audit.files.dataset import Dataset
+from ln_tfp.audit.files.dataset import InputError
+from ln_tfp.audit.files.images import ImageFolder
+from ln_tfp.audit.files.labels import encode
+from ln_tfp.audit.files.loading import load
+
+__all__ = ['Dataset', 'ImageFolder', 'InputError', 'encode', 'load']
