@@ -28,6 +28,14 @@ def positive(name: str, value: Any) -> float:
   return float(value)
 
 
+def not_negative(name: str, value: Any) -> float:
+  """Returns a number that is not negative, and finite."""
+  if not _is_number(value) or not 0 <= value < math.inf:
+    raise ValueError(f'Argument `{name}` must be finite and not negative. '
+                     f'{_received(name, value)}')
+  return float(value)
+
+
 def between(name: str, value: Any, low: float, high: float,
             open_below: bool = False) -> float:
   """Returns a number in [low, high], or in (low, high]."""

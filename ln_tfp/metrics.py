@@ -175,14 +175,10 @@ class ExpectedCalibrationError(_Packed):
     labels, logits, weights = self._read(y_true, y_pred, sample_weight)
     hits = ops.cast(_hits(labels, logits), self.dtype)
     confidence = ops.cast(ops.max(ops.softmax(logits), axis=-1), self.dtype)
-    weights = _fill(weights, hits)
-    bins = ops.cast(ops.ceil(confidence * self.num_bins), 'int32') - 1
-    bins = ops.clip(bins, 0, self.num_bins - 1)
-    membership = ops.one_hot(bins, self.num_bins, dtype=self.dtype)
-    axes = list(range(len(hits.shape)))
-    for variable, values in ((self.weights_sum, weights),
-                             (self.gaps_sum, weights * (hits - confidence))):
-      variable.assign_add(ops.tensordot(values, membership, [axes, axes]))
+    weights, gaps = calibration_gaps(
+        hits, confidence, _fill(weights, hits), self.num_bins)
+    self.weights_sum.assign_add(weights)
+    self.gaps_sum.assign_add(gaps)
 
   def result(self):
     return ops.divide_no_nan(
@@ -190,6 +186,32 @@ class ExpectedCalibrationError(_Packed):
 
   def get_config(self):
     return {**super().get_config(), 'num_bins': self.num_bins}
+
+
+def calibration_gaps(
+    hits: Tensor, confidence: Tensor, weights: Tensor,
+    num_bins: int) -> tuple[Tensor, Tensor]:
+  """Returns the sums of weights and of weighted gaps per bin of confidence.
+
+  Bin b holds the confidences in (b / num_bins, (b + 1) / num_bins], and a gap
+  is `hit - confidence`. Over the bins, `sum(|gaps|) / sum(weights)` is the
+  expected calibration error.
+
+  Args:
+    hits: `[...]`, 1. where the prediction is right and 0. elsewhere.
+    confidence: `[...]`, the largest probability.
+    weights: `[...]`.
+    num_bins: Number of bins of equal width in [0, 1].
+
+  Returns:
+    Two tensors `[num_bins]` of the dtype of `confidence`.
+  """
+  bins = ops.cast(ops.ceil(confidence * num_bins), 'int32') - 1
+  membership = ops.one_hot(
+      ops.clip(bins, 0, num_bins - 1), num_bins, dtype=confidence.dtype)
+  axes = list(range(len(confidence.shape)))
+  total = lambda values: ops.tensordot(values, membership, [axes, axes])
+  return total(weights), total(weights * (hits - confidence))
 
 
 def _hits(labels, logits):

@@ -1,16 +1,42 @@
 """What a method is, and what the methods with a plain softmax share."""
 
+from __future__ import annotations
+
 import abc
 from collections.abc import Iterator
 import dataclasses
 from typing import Any
 from typing import ClassVar
+from typing import NamedTuple
 
-import keras
-import numpy as np
-import tensorflow as tf
+from etils import epy
 
 from experiments.data import registry
+
+with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
+  import keras
+  import numpy as np
+  import tensorflow as tf
+
+  from experiments.training import results
+
+
+class Context(NamedTuple):
+  """What a loss may know of a batch beside its labels and outputs.
+
+  What else a method needs of a training step, such as the progress of the run
+  or a state by example id, becomes a field here.
+
+  Attributes:
+    num_classes: K.
+    seed: integer or scalar integer tensor.
+    step: scalar integer tensor, the number of the training step.
+    ids: integers `[batch]`, the examples' identities.
+  """
+  num_classes: int
+  seed: Any
+  step: Any
+  ids: Any
 
 
 class Method(abc.ABC):
@@ -22,18 +48,16 @@ class Method(abc.ABC):
   """
 
   name: ClassVar[str]  # as in the paper's tables
-  is_random: ClassVar[bool] = False  # whether the loss draws random numbers
   # Hyperparameters that an option of the protocol of the same name replaces.
   protocol_options: ClassVar[tuple[str, ...]] = ()
 
   @abc.abstractmethod
-  def head(self, num_classes: int, kernel_regularizer=None,
-           bias_regularizer=None) -> keras.Layer:
+  def head(self, num_classes: int) -> keras.Layer:
     """Returns a new layer, features `[batch, F]` -> outputs."""
 
   @abc.abstractmethod
-  def loss(self, labels: tf.Tensor, outputs: tf.Tensor, *, num_classes: int,
-           seed, step, ids: tf.Tensor) -> tf.Tensor:
+  def loss(self, labels: tf.Tensor, outputs: tf.Tensor,
+           context: Context) -> tf.Tensor:
     """Returns the loss of each example, `[batch]`.
 
     Random methods are a pure function of their arguments: noise on an
@@ -44,10 +68,7 @@ class Method(abc.ABC):
       labels: Integers `[batch]`. A label outside 0..num_classes-1 is an
         error; where XLA or a GPU drops the check, its loss is NaN.
       outputs: The head's outputs.
-      num_classes: K.
-      seed: Integer or scalar integer tensor.
-      step: Scalar integer tensor, the number of the training step.
-      ids: Integers `[batch]`, the examples' identities.
+      context: What else there is to know.
     """
 
   @abc.abstractmethod
@@ -63,11 +84,11 @@ class Method(abc.ABC):
         head that has one (LN); without effect on all others.
     """
 
-  def watched(self) -> 'Method':
+  def watched(self) -> Method:
     """Returns the method for the accuracy on the way, which may be cheaper."""
     return self
 
-  def requires(self) -> 'Method | None':
+  def requires(self) -> Method | None:
     """Returns the method whose run, all else equal, must be finished first.
 
     That run then leaves `estimate` of its last and of its best weights in
@@ -83,12 +104,12 @@ class Method(abc.ABC):
     Args:
       probabilities: `[N, K]`, its predictions for the training and validation
         images.
-      dataset: the traits of the data set.
+      dataset: The traits of the data set.
     """
     raise NotImplementedError(f'{cls.name} requires no other run.')
 
-  def use(self, result) -> 'Method':
-    """Returns the method with what it takes from the `Result` of `requires`."""
+  def use(self, result: results.Result) -> Method:
+    """Returns the method with what it takes from the result of `requires`."""
     del result
     return self
 
@@ -98,7 +119,7 @@ class Method(abc.ABC):
 
   @classmethod
   @abc.abstractmethod
-  def grid(cls, dataset: registry.Traits) -> Iterator['Method']:
+  def grid(cls, dataset: registry.Traits) -> Iterator[Method]:
     """Yields the points of the paper's hyperparameter search (Appendix C)."""
 
   def hyperparameters(self) -> dict[str, Any]:
@@ -109,53 +130,10 @@ class Method(abc.ABC):
 class LogitsMethod(Method):
   """A method whose head gives K logits and which predicts their softmax."""
 
-  def head(self, num_classes, kernel_regularizer=None, bias_regularizer=None):
+  def head(self, num_classes):
     # float32 whatever the policy: losses need the range and the precision.
-    return keras.layers.Dense(
-        num_classes, kernel_regularizer=kernel_regularizer,
-        bias_regularizer=bias_regularizer, dtype='float32', name='logits')
+    return keras.layers.Dense(num_classes, dtype='float32', name='logits')
 
   def probabilities(self, outputs, *, num_classes, seed=0, dummy_class=False):
     del num_classes, seed, dummy_class  # nothing random, no dummy class
     return tf.nn.softmax(outputs)
-
-
-def cross_entropy(labels, logits) -> tf.Tensor:
-  """Returns `-log softmax(logits)[label]`, `[batch]`."""
-  return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-
-
-def one_hot(labels, num_classes: int) -> tf.Tensor:
-  """Returns one-hot rows `[batch, K]`; NaN where the label is out of range."""
-  return nan_outside(tf.one_hot(labels, num_classes), labels, num_classes)
-
-
-def nan_outside(values, labels, num_classes: int) -> tf.Tensor:
-  """Returns `values` with NaN where the label is outside 0..num_classes-1."""
-  valid = (labels >= 0) & (labels < num_classes)
-  valid = tf.reshape(valid, [-1] + [1] * (len(values.shape) - 1))
-  return tf.where(valid, values, tf.constant(float('nan'), values.dtype))
-
-
-def check_range(name: str, value: float, low: float, high: float) -> None:
-  """Raises a ValueError unless low <= value <= high (and not NaN)."""
-  if not low <= value <= high:
-    raise ValueError(
-        f'Argument `{name}` must be in [{low}, {high}]. '
-        f'Received: {name}={value}.')
-
-
-def check_whole(name: str, value: int, minimum: int) -> None:
-  """Raises a ValueError unless value is an integer >= minimum."""
-  if type(value) is not int or value < minimum:  # bool is an int, too
-    raise ValueError(
-        f'Argument `{name}` must be an integer of at least {minimum}. '
-        f'Received: {name}={value!r}.')
-
-
-def check_positive(name: str, value: float) -> None:
-  """Raises a ValueError unless 0 < value < infinity."""
-  if not 0 < value < float('inf'):
-    raise ValueError(
-        f'Argument `{name}` must be positive and finite. '
-        f'Received: {name}={value}.')

@@ -4,9 +4,14 @@ import dataclasses
 import itertools
 from typing import ClassVar
 
+from etils import epy
+
 from experiments.methods import base
-from ln_tfp import heads
-from ln_tfp import losses
+
+with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
+  from ln_tfp import checks
+  from ln_tfp import heads
+  from ln_tfp import losses
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,19 +37,14 @@ class LN(base.Method):
   label_smoothing: float = .01
 
   def __post_init__(self):
-    base.check_positive('temperature', self.temperature)
-    base.check_positive('min_scale', self.min_scale)
-    if self.covariance not in heads.COVARIANCES:
-      raise ValueError(
-          f'Argument `covariance` must be one of {heads.COVARIANCES}. '
-          f'Received: covariance={self.covariance!r}.')
-    base.check_whole('rank', self.rank, 1)
-    if not 0 < self.label_smoothing <= 1:
-      raise ValueError(
-          'Argument `label_smoothing` must be in (0, 1]. '
-          f'Received: label_smoothing={self.label_smoothing}.')
+    checks.positive('temperature', self.temperature)
+    checks.positive('min_scale', self.min_scale)
+    checks.one_of('covariance', self.covariance, heads.COVARIANCES)
+    checks.whole('rank', self.rank, 1)
+    checks.between(
+        'label_smoothing', self.label_smoothing, 0, 1, open_below=True)
 
-  def head(self, num_classes, kernel_regularizer=None, bias_regularizer=None):
+  def head(self, num_classes):
     return heads.LogisticNormalHead(
         num_classes,
         covariance=self.covariance,
@@ -52,13 +52,11 @@ class LN(base.Method):
         temperature=self.temperature,
         min_scale=self.min_scale,
         dummy_class=self.dummy_class,
-        kernel_regularizer=kernel_regularizer,
-        bias_regularizer=bias_regularizer,
         name='logistic_normal')
 
-  def loss(self, labels, outputs, *, num_classes, seed, step, ids):
-    del seed, step, ids  # nothing random
-    return losses.nll(labels, outputs, self.label_smoothing, num_classes)
+  def loss(self, labels, outputs, context):
+    return losses.nll(
+        labels, outputs, self.label_smoothing, context.num_classes)
 
   def probabilities(self, outputs, *, num_classes, seed=0, dummy_class=False):
     del seed  # nothing random

@@ -3,9 +3,15 @@
 import dataclasses
 from typing import ClassVar
 
-import tensorflow as tf
+from etils import epy
 
 from experiments.methods import base
+
+with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
+  import tensorflow as tf
+
+  from ln_tfp import checks
+  from ln_tfp import labels as labels_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,13 +26,14 @@ class LS(base.LogitsMethod):
   label_smoothing: float = 0.1
 
   def __post_init__(self):
-    base.check_range('label_smoothing', self.label_smoothing, 0, 1)
+    checks.between('label_smoothing', self.label_smoothing, 0, 1)
 
-  def loss(self, labels, outputs, *, num_classes, seed, step, ids):
-    del seed, step, ids  # nothing random
-    t = self.label_smoothing
-    target = (1 - t) * base.one_hot(labels, num_classes) + t / num_classes
-    return tf.nn.softmax_cross_entropy_with_logits(target, outputs)
+  def loss(self, labels, outputs, context):
+    labels = labels_lib.Labels(
+        labels, outputs.shape[:-1], context.num_classes)
+    target = labels.smoothed(self.label_smoothing, outputs.dtype)
+    return labels.finish(
+        tf.nn.softmax_cross_entropy_with_logits(target, outputs))
 
   @classmethod
   def grid(cls, dataset):

@@ -46,7 +46,8 @@ class Options:
     for field in dataclasses.fields(self):
       value = getattr(self, field.name)
       if isinstance(value, int) and isinstance(0., field.type):
-        continue  # 0 for 0.
+        value = float(value)
+        object.__setattr__(self, field.name, value)  # the dataclass is frozen
       if not isinstance(value, field.type):
         kind = getattr(field.type, '__name__', field.type)
         raise ValueError(

@@ -1,6 +1,10 @@
-"""Metrics of predicted probabilities, in NumPy and double precision."""
+"""Metrics of predicted probabilities, in double precision."""
 
+from etils import epy
 import numpy as np
+
+with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
+  from ln_tfp import metrics
 
 NUM_BINS = 15
 
@@ -27,15 +31,11 @@ def negative_log_likelihood(
 def expected_calibration_error(
     probabilities: np.ndarray, labels: np.ndarray,
     num_bins: int = NUM_BINS) -> float:
-  """|accuracy - confidence| over bins of equal width, weighted by their size.
-
-  Bin b holds the confidences in (b / num_bins, (b + 1) / num_bins].
-  """
+  """As `ln_tfp.ExpectedCalibrationError`."""
   confidence = probabilities.max(axis=-1).astype(np.float64)
-  right = probabilities.argmax(axis=-1) == labels
-  bins = np.clip(np.ceil(confidence * num_bins) - 1, 0, num_bins - 1)
-  gaps = np.bincount(
-      bins.astype(int), weights=right - confidence, minlength=num_bins)
+  hits = np.float64(probabilities.argmax(axis=-1) == labels)
+  _, gaps = metrics.calibration_gaps(
+      hits, confidence, np.ones_like(hits), num_bins)
   return float(np.abs(gaps).sum() / len(labels))
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Mapping
 import dataclasses
 import functools
 import hashlib
 import json
-import math
 import re
 from typing import Any
+
+from etils import epy
 
 from experiments import data
 from experiments import methods
 from experiments import models
 from experiments.paper import protocols
+
+with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
+  from ln_tfp import checks
 
 OPTIMIZERS = ('adam', 'sgd', 'gd')
 
@@ -69,7 +74,8 @@ class Run:
   options: Mapping[str, Any] | Pairs = ()
 
   def __post_init__(self):
-    _check(self)
+    for name, check in _checks().items():
+      self._store(name, check(name, getattr(self, name)))
     default = methods.get(self.method).hyperparameters()
     given = dict(self.hyperparameters)
     values = methods.get(self.method, **given).hyperparameters()
@@ -87,10 +93,6 @@ class Run:
     self._store('model_arguments', _differences(
         dict(self.model_arguments),
         models.arguments(self.model, dict(self.model_arguments))))
-    self._store('noise', str(data.parse_noise(self.noise)))
-    for name, kind in (('learning_rate', float), ('weight_decay', float),
-                       ('jit', bool), ('mixed_precision', bool)):
-      self._store(name, kind(getattr(self, name)))
 
   def _store(self, name: str, value: Any) -> None:
     object.__setattr__(self, name, value)
@@ -148,36 +150,37 @@ class Run:
     return cls(**document)
 
 
-def _check(run: Run) -> None:
-  """Refuses what no data set could make right."""
-  if data.parse_noise(run.noise).kind == 'matrix':
-    raise ValueError(
-        "Argument `noise` must not be 'matrix': a run has no place for the "
-        "matrix. Corrupt the labels of the source instead.")
-  for name, minimum in (('seed', 0), ('epochs', 1)):
-    _check_integer(name, getattr(run, name), minimum)
-  for name in ('batch_size', 'per_class'):
-    if getattr(run, name) is not None:
-      _check_integer(name, getattr(run, name), 1)
-  if run.optimizer not in OPTIMIZERS:
-    raise ValueError(
-        f'Argument `optimizer` must be one of {OPTIMIZERS}. '
-        f'Received: optimizer={run.optimizer!r}.')
-  if not (math.isfinite(run.learning_rate) and run.learning_rate > 0):
-    raise ValueError(
-        'Argument `learning_rate` must be positive. '
-        f'Received: learning_rate={run.learning_rate}.')
-  if not (math.isfinite(run.weight_decay) and run.weight_decay >= 0):
-    raise ValueError(
-        'Argument `weight_decay` must not be negative. '
-        f'Received: weight_decay={run.weight_decay}.')
+def _checks() -> dict[str, Callable[[str, Any], Any]]:
+  """Of each setting: refuses what no data set could make right.
+
+  They return the value in its canonical type.
+  """
+  whole = lambda minimum: lambda name, value: checks.whole(
+      name, value, minimum)
+  optional = lambda name, value: (
+      None if value is None else checks.whole(name, value, 1))
+  switch = lambda name, value: bool(value)
+  return {
+      'noise': _check_noise,
+      'seed': whole(0),
+      'optimizer': lambda name, value: checks.one_of(name, value, OPTIMIZERS),
+      'learning_rate': checks.positive,
+      'weight_decay': checks.not_negative,
+      'batch_size': optional,
+      'per_class': optional,
+      'epochs': whole(1),
+      'jit': switch,
+      'mixed_precision': switch,
+  }
 
 
-def _check_integer(name: str, value: Any, minimum: int) -> None:
-  if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+def _check_noise(name: str, value: str) -> str:
+  noise = data.parse_noise(value)
+  if noise.kind == 'matrix':
     raise ValueError(
-        f'Argument `{name}` must be an integer of at least {minimum}. '
-        f'Received: {name}={value!r}.')
+        f"Argument `{name}` must not be 'matrix': a run has no place for the "
+        'matrix. Corrupt the labels of the source instead.')
+  return str(noise)
 
 
 def _differences(

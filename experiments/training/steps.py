@@ -49,9 +49,8 @@ class Step:
     def replica_step(inputs, labels, ids, weights):
       with tf.GradientTape() as tape:
         outputs = model(inputs, training=True)
-        losses = method.loss(
-            labels, outputs, num_classes=num_classes, seed=seed,
-            step=optimizer.iterations.value, ids=ids)
+        losses = method.loss(labels, outputs, methods.Context(
+            num_classes, seed, optimizer.iterations.value, ids))
         loss = tf.reduce_sum(weights * losses)
         if weight_decay:
           penalty = tf.add_n([tf.nn.l2_loss(v.value) for v in variables])

@@ -1,7 +1,5 @@
 """Noise against noise (Chen et al., 2020)."""
 
-import math
-
 import keras
 from keras import ops
 import tensorflow as tf
@@ -35,7 +33,7 @@ def noise_against_noise(
   Returns:
     Float tensor `[...]`.
   """
-  sigma = _check_sigma(sigma)
+  sigma = checks.not_negative('sigma', sigma)
   checks.one_of('gradient', gradient, GRADIENTS)
   labels, logits = base.read_logits(y_true, y_pred, from_logits, ignore_class)
   if ids is None:
@@ -81,7 +79,7 @@ class NoiseAgainstNoise(base.RandomLoss):
                name: str = 'noise_against_noise', dtype=None):
     super().__init__(seed, ignore_class=ignore_class, reduction=reduction,
                      name=name, dtype=dtype)
-    self.sigma = _check_sigma(sigma)
+    self.sigma = checks.not_negative('sigma', sigma)
     self.gradient = checks.one_of('gradient', gradient, GRADIENTS)
     self.from_logits = from_logits
 
@@ -103,10 +101,3 @@ def _places(logits):
   """Returns 0, 1, ... for the examples of a batch."""
   count = ops.size(logits[..., 0])
   return tf.range(tf.cast(count, tf.int64))
-
-
-def _check_sigma(sigma):
-  if not 0 <= sigma < math.inf:
-    raise ValueError('Argument `sigma` must be finite and not negative. '
-                     f'Received: sigma={sigma}.')
-  return float(sigma)

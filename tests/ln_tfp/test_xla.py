@@ -24,14 +24,13 @@ def test_xla_compiles_every_loss_once_whatever_the_labels(tmp_path):
           with tf.GradientTape() as tape:
             tape.watch(outputs)
             loss = method.loss(
-                labels, outputs, num_classes=4, seed=0, step=step, ids=ids)
+                labels, outputs, methods.Context(4, 0, step, ids))
           return tape.gradient(loss, outputs)
         return compiled
 
       for name in methods.NAMES:
-        method = methods.get(name)
-        if name == 'Forward':
-          method = method.with_transition(np.full((4, 4), .25))
+        arguments = {'Forward': {'transition': np.full((4, 4), .25)}}
+        method = methods.get(name, **arguments.get(name, {}))
         loss = loss_of(method)
         outputs = method.head(4)(rng.normal(size=(8, 5)).astype('float32'))
         for step in range(3):

@@ -1,100 +1,46 @@
-"""Forward correction: its loss and the estimate of its matrix."""
+"""Forward correction: what it asks of another run."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from experiments import data
 from experiments import methods
+from ln_tfp import losses
 
 LABELS = tf.constant([0, 2])
 LOGITS = tf.constant([[1., 2., -1.], [.5, .1, 3.]])
 MATRIX = np.array([[.7, .2, .1], [0., 1., 0.], [.3, .3, .4]])
 
 
-def _loss(matrix, logits=LOGITS):
-  with tf.GradientTape() as tape:
-    tape.watch(logits)
-    loss = methods.get('Forward').with_transition(matrix).loss(
-        LABELS, logits, num_classes=3, seed=0, step=0, ids=LABELS)
-  return loss.numpy(), tape.gradient(loss, logits).numpy()
+def test_it_requires_cross_entropy_and_nobody_else_requires_anything():
+  assert methods.get('Forward').requires() == methods.get('CE')
+  for name in methods.NAMES:
+    asking = methods.asks(methods.get(name))
+    assert (asking is type(methods.get('Forward'))) == (name == 'CE')
 
 
-def test_with_the_identity_it_is_cross_entropy():
-  loss, gradient = _loss(np.eye(3))
-  log_p = tf.nn.log_softmax(LOGITS).numpy()
-  np.testing.assert_allclose(loss, [-log_p[0, 0], -log_p[1, 2]], rtol=1e-6)
-  np.testing.assert_allclose(
-      gradient, np.exp(log_p) - np.eye(3)[[0, 2]], atol=1e-6)
-
-
-def test_the_loss_is_minus_log_of_p_times_the_matrix():
-  mixed = tf.nn.softmax(LOGITS).numpy() @ MATRIX
-  np.testing.assert_allclose(
-      _loss(MATRIX)[0], -np.log([mixed[0, 0], mixed[1, 2]]), rtol=1e-5)
-
-
-def test_it_is_finite_where_the_softmax_underflows():
-  logits = tf.constant([[-1e4, 1e4, -1e4], [1e4, 1e4, -1e4]])
-  for matrix in (MATRIX, np.eye(3)):
-    loss, gradient = _loss(matrix, logits)
-    assert np.isfinite(loss).all()
-    assert np.isfinite(gradient).all()
+def test_the_estimate_takes_the_percentile_of_the_data_set():
+  probabilities = np.random.default_rng(0).dirichlet(np.ones(5), 200)
+  for name, percentile in (('cifar10', 97), ('cifar100', None)):
+    np.testing.assert_array_equal(
+        methods.get('Forward').estimate(probabilities, data.traits(name)),
+        losses.estimate_transition(probabilities, percentile))
 
 
 def test_predictions_do_not_go_through_the_matrix():
-  method = methods.get('Forward').with_transition(MATRIX)
+  method = methods.get('Forward', transition=MATRIX)
   np.testing.assert_allclose(
       method.probabilities(LOGITS, num_classes=3), tf.nn.softmax(LOGITS))
 
 
 def test_the_matrix_is_not_a_hyperparameter():
-  method = methods.get('Forward', estimate_from='best')
+  method = methods.get('Forward', estimate_from='best', transition=MATRIX)
   assert method.hyperparameters() == {'estimate_from': 'best'}
-  estimated = method.with_transition(MATRIX)
-  assert estimated.hyperparameters() == method.hyperparameters()
-  np.testing.assert_allclose(estimated.transition, MATRIX)
+  np.testing.assert_allclose(method.taken(), MATRIX)
 
 
 def test_without_a_matrix_the_loss_is_refused():
   with pytest.raises(ValueError, match='needs a transition matrix'):
     methods.get('Forward').loss(
-        LABELS, LOGITS, num_classes=3, seed=0, step=0, ids=LABELS)
-
-
-@pytest.mark.parametrize('matrix', [
-    [[.5, .5]], [[.5, .6], [0., 1.]], [[1.5, -.5], [0., 1.]],
-    [[float('nan'), 1.], [0., 1.]]])
-def test_a_matrix_that_is_not_row_stochastic_is_refused(matrix):
-  with pytest.raises(ValueError, match='`transition` must'):
-    methods.get('Forward', transition=matrix)
-
-
-def test_a_matrix_of_another_size_is_refused():
-  with pytest.raises(ValueError, match=r'\[3, 3\]. Received: shape \(2, 2\)'):
-    _loss(np.eye(2))
-
-
-def test_the_rows_of_an_estimate_are_the_anchors_probabilities():
-  # Class 0's probability rises from 0 to .99 over the examples.
-  first = np.arange(100) / 100
-  probabilities = np.stack([first, (1 - first) / 4, (1 - first) * 3 / 4], 1)
-  matrix = methods.estimate_transition(probabilities, percentile=None)
-  np.testing.assert_allclose(matrix[0], [.99, .0025, .0075])
-  np.testing.assert_allclose(matrix[1], [0., .25, .75])
-  matrix = methods.estimate_transition(probabilities, percentile=90)
-  # The 90th percentile of 0..99 lies between 89 and 90; the higher is taken.
-  np.testing.assert_allclose(matrix[0], [.9, .025, .075])
-
-
-def test_an_estimate_from_a_perfect_noisy_classifier_is_the_true_matrix():
-  """If each class has examples beyond doubt, they predict the noise itself."""
-  classes = np.random.default_rng(0).integers(0, 3, 1000)
-  np.testing.assert_allclose(
-      methods.estimate_transition(MATRIX[classes]), MATRIX, atol=1e-12)
-
-
-def test_an_estimates_rows_sum_to_one():
-  probabilities = np.random.default_rng(0).dirichlet(np.ones(5), 50)
-  matrix = methods.estimate_transition(probabilities.astype(np.float32) * 1.01)
-  np.testing.assert_allclose(matrix.sum(axis=1), 1., rtol=1e-12)
-  methods.get('Forward').with_transition(matrix)
+        LABELS, LOGITS, methods.Context(3, 0, 0, LABELS))

@@ -11,7 +11,7 @@ LOGITS = tf.constant([[1., 2., -1.], [.5, .1, 3.]])
 
 def _loss(label_smoothing):
   return methods.get('LS', label_smoothing=label_smoothing).loss(
-      LABELS, LOGITS, num_classes=3, seed=0, step=0, ids=LABELS)
+      LABELS, LOGITS, methods.Context(3, seed=0, step=0, ids=LABELS))
 
 
 def test_without_smoothing_it_is_cross_entropy():

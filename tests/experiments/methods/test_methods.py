@@ -1,4 +1,4 @@
-"""What holds for all methods: graphs, XLA, extremes, Keras, grids, errors."""
+"""What holds for all methods: graphs, XLA, extremes, grids, errors."""
 
 import dataclasses
 import json
@@ -24,9 +24,6 @@ RANDOM = ('NAN', 'Het', 'Het-tau', 'Het-tau-Sigma')
 LABELS = tf.constant([0, 2, 1, 1])
 IDS = tf.constant([4, 9, 2, 7], tf.int64)
 
-# Keras saves a variable through NumPy's old `__array__` protocol.
-pytestmark = pytest.mark.filterwarnings(
-    'ignore:__array__ implementation:DeprecationWarning')
 all_methods = pytest.mark.parametrize('name', methods.NAMES)
 
 
@@ -46,7 +43,7 @@ def _loss_and_gradient(name, outputs, labels=LABELS, seed=1, step=2, ids=IDS):
   with tf.GradientTape() as tape:
     tape.watch(outputs)
     loss = _method(name).loss(
-        labels, outputs, num_classes=K, seed=seed, step=step, ids=ids)
+        labels, outputs, methods.Context(K, seed, step, ids))
   return loss, tape.gradient(loss, outputs)
 
 
@@ -130,73 +127,10 @@ def test_the_dummy_class_is_lns_alone(name):
 def test_the_loss_depends_on_seed_and_step_for_random_methods_alone(name):
   outputs = _outputs(name)
   loss = _loss_and_gradient(name, outputs)[0].numpy()
-  assert _method(name).is_random == (name in RANDOM)
   np.testing.assert_array_equal(loss, _loss_and_gradient(name, outputs)[0])
   for other in ({'seed': 2}, {'step': 3}):
     changed = (_loss_and_gradient(name, outputs, **other)[0] != loss).numpy()
     assert changed.all() == changed.any() == (name in RANDOM)
-
-
-def _blobs():
-  """Three classes far apart."""
-  rng = np.random.default_rng(0)
-  labels = rng.integers(0, K, 240)
-  centres = 3 * np.array([[1, 0], [-1, 1], [-1, -1]])
-  return (centres[labels] + rng.normal(size=[240, 2])).astype('float32'), labels
-
-
-@all_methods
-def test_each_trains_in_kerass_own_fit_and_survives_saving(name, tmp_path):
-  arguments = ARGUMENTS.get(name, {})
-  x, y = _blobs()
-  with models.seeded(0):
-    model = keras.Sequential([
-        keras.Input([2]), keras.layers.Dense(16, 'relu'),
-        _method(name).head(K)])
-  model.compile(
-      keras.optimizers.Adam(.05), loss=methods.Loss(name, **arguments))
-  model.fit(x, y, batch_size=60, epochs=20, verbose=0, shuffle=False)
-  predict = lambda model: _method(name).probabilities(
-      model(x), num_classes=K).numpy()
-  assert np.mean(predict(model).argmax(axis=1) == y) > .9
-
-  model.save(tmp_path / 'model.keras')
-  loaded = keras.saving.load_model(tmp_path / 'model.keras')
-  np.testing.assert_array_equal(predict(loaded), predict(model))
-  assert loaded.loss.get_config() == model.loss.get_config()
-  np.testing.assert_allclose(
-      loaded.loss(y, loaded(x)), methods.Loss(name, **arguments)(y, model(x)),
-      rtol=1e-5)
-
-
-@pytest.mark.parametrize('name', RANDOM)
-def test_a_keras_loss_draws_anew_in_each_call_and_repeats_with_its_seed(name):
-  outputs = _outputs(name)
-  arguments = ARGUMENTS.get(name, {})
-  first, second = methods.Loss(name, **arguments), methods.Loss(
-      name, **arguments)
-  values = [float(first(LABELS, outputs)) for _ in range(3)]
-  assert len(set(values)) == 3
-  assert [float(second(LABELS, outputs)) for _ in range(3)] == values
-  other = methods.Loss(name, seed=5, **arguments)
-  assert float(other(LABELS, outputs)) not in values
-
-
-def test_a_keras_loss_takes_labels_as_floats_with_an_axis_of_one():
-  loss = methods.Loss('CE')
-  outputs = _outputs('CE')
-  np.testing.assert_allclose(
-      loss(tf.cast(LABELS, tf.float32)[:, None], outputs),
-      np.mean(_loss_and_gradient('CE', outputs)[0]))
-
-
-def test_ln_without_dummy_class_works_as_a_keras_loss():
-  head = methods.get('LN', dummy_class=False).head(K)
-  outputs = head(tf.ones([4, 2]))
-  loss = methods.Loss('LN', num_classes=K, dummy_class=False)
-  np.testing.assert_allclose(
-      loss(LABELS, outputs),
-      np.mean(ln_tfp.nll(LABELS, outputs, num_classes=K)), rtol=1e-6)
 
 
 @pytest.mark.parametrize('covariance', [
@@ -211,8 +145,7 @@ def test_ln_is_the_librarys_head_and_loss(covariance, dummy_class):
       covariance, .7, .3)
   outputs = head(tf.ones([4, 2]))
   np.testing.assert_array_equal(
-      method.loss(
-          LABELS, outputs, num_classes=K, seed=0, step=0, ids=IDS),
+      method.loss(LABELS, outputs, methods.Context(K, 0, 0, IDS)),
       ln_tfp.nll(LABELS, outputs, label_smoothing=.1, num_classes=K))
   np.testing.assert_array_equal(
       method.probabilities(outputs, num_classes=K),
@@ -302,11 +235,11 @@ def test_the_grids_are_the_papers():
     ('NAN', {'sigma': -1.}, '`sigma` must be finite and not negative'),
     ('NAN', {'gradient': 'both'}, '`gradient`'),
     ('Forward', {'estimate_from': 'first'}, '`estimate_from`'),
-    ('Het', {'samples': 0}, '`samples` must be an integer of at least 1'),
-    ('Het-tau', {'samples': 10.}, '`samples`'),
+    ('Het', {'samples': 0}, '`samples` must be a whole number of at least 1'),
+    ('Het-tau', {'samples': 10.5}, '`samples`'),
     ('Het-tau', {'temperature': 0.}, '`temperature` must be positive'),
     ('Het-tau-Sigma', {'temperature': float('nan')}, '`temperature`'),
-    ('Het-tau-Sigma', {'rank': 0}, '`rank` must be an integer'),
+    ('Het-tau-Sigma', {'rank': 0}, '`rank` must be a whole number'),
     ('LN', {'temperature': -1.}, '`temperature` must be positive'),
     ('LN', {'min_scale': 0.}, '`min_scale` must be positive'),
     ('LN', {'covariance': 'low'}, '`covariance` must be one of'),

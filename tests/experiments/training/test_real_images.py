@@ -37,7 +37,8 @@ def test_a_step_on_cifar100_moves_every_weight_of_the_wide_resnet(
       optimizer='gd', learning_rate=1., batch_size=18, epochs=1)
   method = run.resolve_method()
   if name == 'Forward':
-    method = method.with_transition(.4 / 100 + .6 * np.eye(100))
+    method = dataclasses.replace(
+        method, transition=.4 / 100 + .6 * np.eye(100))
   loop = trainer_lib.Trainer(
       run, method, training.load_splits(run, source=source),
       devices.create('one'))

@@ -34,6 +34,7 @@ def test_runs_written_differently_have_one_key():
      dict(model_arguments={'widths': [8, 8]})),
     (dict(noise='sym:0'), dict(noise='none')),
     (dict(jit=1), dict(jit=True)),
+    (dict(options={'weight_decay': 0}), dict(options={'weight_decay': 0.})),
     (dict(learning_rate=1), dict(learning_rate=1.)),
 ])
 def test_equal_runs_have_equal_keys(one, other):

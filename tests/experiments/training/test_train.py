@@ -18,6 +18,7 @@ from experiments.training import results
 from experiments.training import runner
 from experiments.training import store as store_lib
 from experiments.training import trainer as trainer_lib
+from ln_tfp import losses
 from tests.experiments.training import tiny
 
 
@@ -262,7 +263,7 @@ def test_forward_takes_its_matrix_from_the_ce_run(tmp_path):
   model = training.load_model(ce_run, tmp_path)
   splits = training.load_splits(ce_run, source=tiny.source())
   images = np.concatenate([splits.train.inputs, splits.validation.inputs])
-  expected = methods.estimate_transition(tf.nn.softmax(model(images)))
+  expected = losses.estimate_transition(tf.nn.softmax(model(images)))
   np.testing.assert_allclose(result.transition, expected, rtol=1e-4)
   best = _train(dataclasses.replace(
       run, hyperparameters={'estimate_from': 'best'}), output_dir=tmp_path)

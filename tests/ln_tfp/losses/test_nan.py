@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from experiments import methods
+from ln_tfp import losses
 
 LABELS = tf.constant([0, 2, 1, 1])
 IDS = tf.constant([11, 5, 7, 8], tf.int64)
@@ -16,8 +16,9 @@ def _loss(sigma=.5, gradient='fused', seed=3, step=4, labels=LABELS, ids=IDS,
           logits=LOGITS):
   with tf.GradientTape() as tape:
     tape.watch(logits)
-    loss = methods.get('NAN', sigma=sigma, gradient=gradient).loss(
-        labels, logits, num_classes=3, seed=seed, step=step, ids=ids)
+    loss = losses.noise_against_noise(
+        labels, logits, sigma, seed=seed, step=step, ids=ids,
+        gradient=gradient)
   return loss.numpy(), tape.gradient(loss, logits).numpy()
 
 
