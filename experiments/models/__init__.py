@@ -15,9 +15,9 @@ __getattr__, __dir__ = experiments.lazy(__name__, {
     'NAMES': 'experiments.models.network:NAMES',
     'arguments': 'experiments.models.network:arguments',
     'build': 'experiments.models.network:build',
-    'lenet5': 'experiments.models.lenet:lenet5',
-    'mlp': 'experiments.models.perceptron:mlp',
+    'lenet5': 'experiments.models.backbones:lenet5',
+    'mlp': 'experiments.models.backbones:mlp',
     'resnet50': 'experiments.models.resnet:resnet50',
     'seeded': 'experiments.models.network:seeded',
-    'wide_resnet': 'experiments.models.wrn:wide_resnet',
+    'wide_resnet': 'experiments.models.backbones:wide_resnet',
 })

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -117,3 +119,21 @@ def test_forward_needs_the_ce_run_of_its_seed_and_noise():
   expected = training.Run(method='CE', noise='asym:0.3', seed=2, epochs=5)
   assert run.prerequisites() == (expected,)
   assert expected.prerequisites() == ()
+
+
+def test_what_flags_need_is_imported_without_tensorflow():
+  # Flags are parsed, and results read, before TensorFlow is imported.
+  program = (
+      'import sys\n'
+      'from experiments import data, methods, models, training\n'
+      'data.NAMES, data.MissingDataError, data.traits("digits")\n'
+      'methods.NAMES, methods.get("CE").requires()\n'
+      'models.arguments("resnet50", {}), models.arguments("mlp", {})\n'
+      'training.Run, training.Options, training.read_result\n'
+      'training.Result, training.BadClusterError\n'
+      'print([name for name in ("tensorflow", "keras", "ln_tfp")\n'
+      '       if name in sys.modules])')
+  output = subprocess.run(
+      [sys.executable, '-c', program], check=True, capture_output=True,
+      text=True).stdout
+  assert output.strip() == '[]'

@@ -1,6 +1,8 @@
-"""Wide residual networks (Zagoruyko and Komodakis, 2016)."""
+"""Backbones: layers from inputs to features `[batch, F]`."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from etils import epy
 
@@ -8,13 +10,49 @@ with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
   import keras
 
 
+def mlp(input_shape: tuple[int, ...],
+        widths: Sequence[int] = (256, 256)) -> keras.Model:
+  """Fully connected ReLU layers on the flattened input.
+
+  The paper's toy experiments use `widths=(2000, 2000)` (Appendix C).
+  """
+  if not widths or any(width < 1 for width in widths):
+    raise ValueError(
+        'Argument `widths` must hold at least one positive integer. '
+        f'Received: widths={tuple(widths)}.')
+  inputs = keras.Input(input_shape, name='inputs')
+  x = keras.layers.Flatten(name='flatten')(inputs)
+  for i, width in enumerate(widths, start=1):
+    x = keras.layers.Dense(width, activation='relu', name=f'dense_{i}')(x)
+  return keras.Model(inputs, x, name='mlp')
+
+
+def lenet5(input_shape: tuple[int, int, int] = (28, 28, 1)) -> keras.Model:
+  """LeNet-5, the paper's network for MNIST.
+
+  Three 5x5 convolutions (6, 16, 120 filters) and a layer of 84 units.
+  """
+  conv = lambda filters, name: keras.layers.Conv2D(
+      filters, 5, padding='same', activation='relu', name=name)
+  inputs = keras.Input(input_shape, name='inputs')
+  x = conv(6, 'conv_1')(inputs)
+  x = keras.layers.MaxPooling2D(name='pool_1')(x)
+  x = conv(16, 'conv_2')(x)
+  x = keras.layers.MaxPooling2D(name='pool_2')(x)
+  x = conv(120, 'conv_3')(x)
+  x = keras.layers.Flatten(name='flatten')(x)
+  x = keras.layers.Dense(84, activation='relu', name='dense')(x)
+  return keras.Model(inputs, x, name='lenet5')
+
+
 def wide_resnet(input_shape: tuple[int, int, int] = (32, 32, 3),
                 depth: int = 28,
                 width: int = 2) -> keras.Model:
   """A pre-activation WRN-`depth`-`width`; the paper's CIFAR network is 28-2.
 
-  A 3x3 stem of 16 filters, then three groups of (depth - 4) / 6 blocks with
-  16, 32 and 64 times `width` filters and strides 1, 2 and 2.
+  Zagoruyko and Komodakis (2016): a 3x3 stem of 16 filters, then three groups of
+  (depth - 4) / 6 blocks with 16, 32 and 64 times `width` filters and strides 1,
+  2 and 2.
   """
   if depth < 10 or (depth - 4) % 6:
     raise ValueError(
