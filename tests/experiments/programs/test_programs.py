@@ -74,7 +74,7 @@ def _fake_pool(monkeypatch):
     (['--options=pad'], '--options: Settings must be NAME=VALUE'),
     (['--hyperparameters=LN.tau=1'], '--hyperparameters: LN has no'),
     (['--hyperparameters=LN.temperature=x'],
-     '--hyperparameters: LN does not take .*x'),
+     '--hyperparameters: Argument `temperature` must be .*x'),
     (['--protocol=mine'], 'protocol'),
     (['--strategy=many'], 'strategy'),
     (['--strategy=multi_worker'],
