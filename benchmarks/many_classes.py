@@ -1,0 +1,250 @@
+"""A step of the last layer with thousands of classes.
+
+A step is the last layer, its loss, the gradients in weights and features, and
+Adam. B examples of D random features; the contestants are
+
+- Gram: LN through Gram matrices, and tied, with one table for mean and factor;
+- packed: LN through the tensor `[B, 3, K]`;
+- CE: Keras's sparse categorical cross entropy of a dense layer;
+- sampled: sampled softmax with 1,024 classes drawn uniformly. It cannot be
+  compiled.
+
+Each is run as it is and compiled, and counts with the faster. Those whose
+`[B, K]` tensors would not fit are left out. Takes about half an hour on two
+idle cores.
+"""
+
+from collections.abc import Callable
+import itertools
+import statistics
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from benchmarks import memory
+from benchmarks import timing
+import ln_tfp
+from ln_tfp import gram
+from ln_tfp import heads
+
+_SMOOTHING = .01
+_SAMPLED = 1024
+_SIZES = list(itertools.product(
+    (1_000, 10_000, 100_000), (256, 1024, 4096), (128, 256, 512)))
+_GOALS = {(20_000, 1024, 256): '<= 0.8', (20_000, 4096, 256): '<= 0.3'}
+_LARGEST = {'packed': 5e7, 'CE': 5e8}  # numbers in a [B, K] tensor
+_ROUNDS, _ROUNDS_OF_GOALS, _ROUNDS_OF_LARGE = 5, 15, 2
+_LARGE = 5e10  # multiplications
+
+
+class Layer:
+  """The last layer of a contestant: its weights and its loss."""
+
+  def __init__(self, *shapes: tuple[int, ...]):
+    rng = np.random.default_rng(0)
+    self.weights = [
+        keras.Variable(rng.normal(scale=.02, size=shape).astype('float32'))
+        for shape in shapes]
+
+  def loss(self, labels, features):
+    raise NotImplementedError
+
+
+class Gram(Layer):
+  """LN through Gram matrices."""
+
+  def __init__(self, num_classes: int, width: int):
+    super().__init__(*[(num_classes, width + 1)] * 2)
+
+  def loss(self, labels, features):
+    return self._energy(labels, with_one(features), *self.weights)
+
+  def _energy(self, labels, x, loc, factor, z=None):
+    size = loc.shape[0] + 1
+    targets = gram.target(
+        labels[:, tf.newaxis], tf.ones_like(x[:, :1]), size, _SMOOTHING)
+    factor = None if factor is None else factor.value
+    return gram.energy(
+        loc.value, factor, x, x if z is None else z, targets, 1., True)
+
+
+class Tied(Gram):
+  """The same with `c = F U x`."""
+
+  def __init__(self, num_classes: int, width: int):
+    Layer.__init__(self, (num_classes, width + 1), (width + 1, width + 1))
+
+  def loss(self, labels, features):
+    loc, kernel = self.weights
+    x = with_one(features)
+    return self._energy(labels, x, loc, None, tf.matmul(x, kernel))
+
+
+class Packed(Layer):
+  """LN through the packed tensor."""
+
+  def __init__(self, num_classes: int, width: int):
+    super().__init__(*[(width, num_classes), (num_classes,)] * 2)
+
+  def loss(self, labels, features):
+    kernel, bias, factor_kernel, factor_bias = self.weights
+    loc = tf.matmul(features, kernel) + bias
+    factor = tf.matmul(features, factor_kernel) + factor_bias
+    return ln_tfp.nll(
+        labels, heads.pack(loc, tf.ones_like(loc), factor), _SMOOTHING)
+
+
+class CrossEntropy(Layer):
+  """A dense layer and cross entropy."""
+
+  def __init__(self, num_classes: int, width: int):
+    super().__init__((width, num_classes), (num_classes,))
+
+  def loss(self, labels, features):
+    kernel, bias = self.weights
+    return keras.losses.sparse_categorical_crossentropy(
+        labels, tf.matmul(features, kernel) + bias, from_logits=True)
+
+
+class Sampled(Layer):
+  """Sampled softmax."""
+
+  def __init__(self, num_classes: int, width: int):
+    super().__init__((num_classes, width), (num_classes,))
+
+  def loss(self, labels, features):
+    kernel, bias = self.weights
+    num_classes = kernel.shape[0]
+    labels = tf.cast(labels, tf.int64)[:, tf.newaxis]
+    drawn = tf.random.uniform_candidate_sampler(
+        labels, 1, _SAMPLED, True, num_classes)
+    return tf.nn.sampled_softmax_loss(
+        kernel.value, bias.value, labels, features, _SAMPLED, num_classes,
+        sampled_values=drawn)
+
+
+LAYERS = {'Gram': Gram, 'tied': Tied, 'packed': Packed, 'CE': CrossEntropy,
+          'sampled': Sampled}
+
+
+def with_one(features):
+  return tf.concat([features, tf.ones_like(features[:, :1])], axis=1)
+
+
+def make_step(
+    name: str, num_classes: int, batch_size: int, width: int,
+    jit_compile: bool) -> Callable[[], None]:
+  """A step on one batch; it returns when it is done."""
+  rng = np.random.default_rng(1)
+  labels = tf.constant(rng.integers(num_classes, size=batch_size), tf.int32)
+  features = tf.constant(rng.normal(size=(batch_size, width)), tf.float32)
+  layer = LAYERS[name](num_classes, width)
+  optimizer = keras.optimizers.Adam(1e-3)
+  optimizer.build(layer.weights)
+
+  @tf.function(jit_compile=jit_compile, autograph=False)
+  def step(labels, features):
+    variables = [weight.value for weight in layer.weights]
+    with tf.GradientTape() as tape:
+      tape.watch(features)
+      loss = tf.reduce_mean(layer.loss(labels, features))
+    upstream, *gradients = tape.gradient(loss, [features, *variables])
+    optimizer.apply(gradients, layer.weights)
+    return loss, upstream
+
+  def run():
+    step(labels, features)[0].numpy()
+
+  return run
+
+
+def fits(name: str, num_classes: int, batch_size: int) -> bool:
+  """Whether to measure it."""
+  if name == 'sampled':
+    return num_classes > _SAMPLED
+  return num_classes * batch_size <= _LARGEST.get(name, np.inf)
+
+
+def measure_time(
+    num_classes: int, batch_size: int, width: int) -> dict[str, list[float]]:
+  """Milliseconds a step of each contestant, round by round."""
+  size = num_classes, batch_size, width
+  steps = {
+      (name, jit): timing.repeat(make_step(name, *size, jit), .02)
+      for name in LAYERS if fits(name, num_classes, batch_size)
+      for jit in (False, True) if not (jit and name == 'sampled')}
+  rounds = _ROUNDS
+  if size in _GOALS:
+    rounds = _ROUNDS_OF_GOALS
+  elif 3. * num_classes * batch_size * width > _LARGE:
+    rounds = _ROUNDS_OF_LARGE
+  times = timing.take_turns(steps, rounds)
+  best = {}
+  for (name, _), taken in times.items():
+    if name not in best or statistics.median(taken) < statistics.median(
+        best[name]):
+      best[name] = taken
+  return best
+
+
+def measure_case(size: tuple[int, int, int]) -> list[timing.Row]:
+  """Each contestant in units of cross entropy's time."""
+  num_classes, batch_size, width = size
+  times = measure_time(*size)
+  if 'CE' not in times:
+    return []
+  return [
+      timing.ratio(
+          f'{name} / CE, K={num_classes:,}, B={batch_size}, D={width}', times,
+          name, 'CE', _GOALS.get(size, '') if name == 'Gram' else '')
+      for name in times if name != 'CE']
+
+
+def two_steps(
+    name: str, num_classes: int, batch_size: int, width: int) -> None:
+  run = make_step(name, num_classes, batch_size, width, False)
+  run()
+  run()
+
+
+def measure_memory(batch_size: int = 1024, width: int = 256):
+  """Peak memory beyond weights, their gradients and Adam's moments."""
+  sizes = 10_000, 20_000, 40_000
+  rows = []
+  for name in ('Gram', 'tied', 'packed', 'CE'):
+    beyond = []
+    for num_classes in sizes:
+      peak = memory.rise(two_steps, name, num_classes, batch_size, width)
+      tables = 1 if name in ('CE', 'tied') else 2
+      beyond.append(peak - 4e-6 * 4 * tables * num_classes * width)
+    rows.append(timing.Row(
+        f'MB a thousand classes beyond weights, gradients and Adam, {name}, '
+        f'B={batch_size}, D={width}',
+        1e3 * float(np.polyfit(sizes, beyond, 1)[0]), n=len(sizes),
+        detail=', '.join(f'{k:,}: {v:.0f} MB' for k, v in zip(sizes, beyond))))
+  return rows
+
+
+def measure_growth(batch_size: int = 1024, width: int = 128):
+  """The time over K."""
+  sizes = [10_000, 100_000, 1_000_000]
+  rows = []
+  for name in ('Gram', 'tied'):
+    taken = [
+        min(timing.take_turns(
+            {name: timing.repeat(
+                make_step(name, k, batch_size, width, False))}, 2)[name])
+        for k in sizes]
+    rows.append(timing.slope(
+        f'time of {name} over K, B={batch_size}, D={width}', sizes, taken,
+        'ms'))
+  return rows
+
+
+def measure() -> list[timing.Row]:
+  """All rows."""
+  rows = []
+  for size in [*_GOALS, *_SIZES]:
+    rows += measure_case(size)
+  return rows + measure_memory() + measure_growth()
