@@ -19,9 +19,11 @@ from ln_tfp.heads import to_distribution
 from ln_tfp.logistic_normal import LogisticNormal
 from ln_tfp.losses import NegativeLogLikelihood
 from ln_tfp.losses import nll
+from ln_tfp.many_classes import ManyClassesHead
 from ln_tfp.metrics import Accuracy
 from ln_tfp.metrics import ExpectedCalibrationError
 from ln_tfp.metrics import PredictiveNLL
+from ln_tfp.prediction import predict_top_k
 from ln_tfp.process import LogisticNormalProcess
 
 __version__ = '0.1.0'

@@ -4,6 +4,9 @@ import keras
 import numpy as np
 
 from ln_tfp import heads
+from ln_tfp import many_classes
+
+_HEADS = (heads.LogisticNormalHead, many_classes.ManyClassesHead)
 
 
 def from_classifier(model, **head_arguments):
@@ -40,21 +43,17 @@ def to_classifier(model):
 
   Args:
     model: A built Keras model whose only output comes from a
-      `LogisticNormalHead`; Sequential, functional, or with the head inside a
-      nested model.
+      `LogisticNormalHead` or a `ManyClassesHead`; Sequential, functional, or
+      with the head inside a nested model.
 
   Returns:
     An independent, uncompiled model.
   """
-  _check_model(model)
-  if len(model.outputs) != 1 or _output_head(model) is None:
-    raise ValueError(
-        'Argument `model` must have a single output, that of a '
-        f'LogisticNormalHead. Received: {_describe(model)}.')
+  output_head(model)
   sources = {}
 
   def clone(layer):
-    if isinstance(layer, heads.LogisticNormalHead):
+    if isinstance(layer, _HEADS):
       copy = keras.layers.Dense(
           layer.num_classes, activation='softmax', name=layer.name,
           dtype='float32')
@@ -77,7 +76,7 @@ def _copy_weights(model, sources):
       _copy_weights(layer, sources)
       continue
     source = sources.get(id(layer))
-    if isinstance(source, heads.LogisticNormalHead):
+    if isinstance(source, _HEADS):
       layer.set_weights(_softmax_weights(source))
     elif source is not None:
       layer.set_weights(source.get_weights())
@@ -92,6 +91,8 @@ def _finalize(model):
 
 def _softmax_weights(head):
   """Returns kernel and bias whose softmax is the head's prediction."""
+  if isinstance(head, many_classes.ManyClassesHead):
+    return head.softmax_weights()
   kernel, bias = (w / head.temperature for w in head.loc.get_weights())
   if not head.dummy_class:  # S_C's last logit is zero.
     kernel = np.pad(kernel, [[0, 0], [0, 1]])
@@ -106,12 +107,18 @@ def _check_model(model):
                      f'functional Keras model. Received: {_describe(model)}.')
 
 
-def _output_head(model):
-  """Returns the `LogisticNormalHead` that makes the model's output, if any."""
-  layer = _producer(model)
-  if isinstance(layer, keras.Model):
-    return _output_head(layer) if len(layer.outputs) == 1 else None
-  return layer if isinstance(layer, heads.LogisticNormalHead) else None
+def output_head(model):
+  """Returns the head that makes the model's output, or raises."""
+  _check_model(model)
+  layer = model
+  while isinstance(layer, keras.Model):
+    layer = _producer(layer) if len(layer.outputs) == 1 else None
+  if not isinstance(layer, _HEADS):
+    raise ValueError(
+        'Argument `model` must have a single output, that of a '
+        'LogisticNormalHead or a ManyClassesHead. Received: '
+        f'{_describe(model)}.')
+  return layer
 
 
 def _producer(model):

@@ -38,31 +38,32 @@ class Target(NamedTuple):
   all others: `t = sum_j a_j e_j - a 1`.
 
   Attributes:
-    classes: int32, `[B, k]`, different in each row.
+    classes: int32, `[B, k]`, different in each row where heights are not zero.
     heights: float, `[B, k]`.
+    log_jacobian: of `SoftmaxCentered` at the target, float, `[B]`.
   """
   classes: tf.Tensor
   heights: tf.Tensor
+  log_jacobian: tf.Tensor
 
 
 def target(classes, weights, size: int, label_smoothing: float) -> Target:
   """The logits of smoothed labels.
 
   Args:
-    classes: int32, `[B, k]`, different in each row.
+    classes: int32, `[B, k]`, different in each row where weights are not zero.
     weights: float, `[B, k]`: the probabilities of these classes; the others
-      have none.
+      have none. A row of zeros counts as uniform.
     size: number of classes, the dummy class included.
     label_smoothing: `t` of `q = (1 - t) p + t / size`.
   """
   t = label_smoothing
-  return Target(classes, tf.math.log1p(weights * ((1. - t) * size / t)))
-
-
-def log_jacobian(heights, size: int, label_smoothing: float):
-  """The log Jacobian of `SoftmaxCentered` at the targets, `[B]`."""
-  constant = (size * math.log(label_smoothing / size) + .5 * math.log(size))
-  return tf.reduce_sum(heights, axis=-1) + constant
+  heights = tf.math.log1p(weights * ((1. - t) * size / t))
+  total = 1. + (1. - t) * (tf.reduce_sum(weights, axis=-1) - 1.)
+  log_jacobian = (
+      tf.reduce_sum(heights, axis=-1) - size * tf.math.log(total)
+      + (size * math.log(t / size) + .5 * math.log(size)))
+  return Target(classes, heights, log_jacobian)
 
 
 def energy(loc_table, factor_table, x, z, targets: Target, scale: float,

@@ -208,7 +208,7 @@ def without_uncounted(y_true: Tensor, num_dims: int, *weights: Tensor | None):
     if weight is not None:
       y_true = ops.convert_to_tensor(y_true)
       counts = ops.not_equal(weight, ops.cast(0, weight.dtype))
-      if len(y_true.shape) > num_dims:
+      for _ in range(len(y_true.shape) - num_dims):
         counts = ops.expand_dims(counts, axis=-1)
       y_true = ops.where(counts, y_true, ops.zeros([], y_true.dtype))
   return y_true
