@@ -1,6 +1,7 @@
 """What a run is made of: its examples, its network and its optimiser."""
 
 from collections.abc import Iterator
+from collections.abc import Sequence
 import contextlib
 import dataclasses
 import os
@@ -112,7 +113,7 @@ def load_model(
   run = runs.Run.from_dict(result.run)
   model = build_model(
       run, run.resolve_method(), tuple(result.input_shape), result.num_classes)
-  named = by_path(model)
+  named = by_path(model.variables, 'model/')
   if 'model/0000' in weights:  # as they were kept before they had names
     weights = dict(zip(named, (weights[name] for name in sorted(weights))))
   for name, variable in named.items():
@@ -120,13 +121,15 @@ def load_model(
   return model
 
 
-def by_path(model: keras.Model) -> dict[str, keras.Variable]:
-  """The variables of a network by the names under which they are kept."""
-  named = {f'model/{variable.path}': variable for variable in model.variables}
-  if len(named) < len(model.variables):
+def by_path(
+    variables: Sequence[keras.Variable],
+    prefix: str = '') -> dict[str, keras.Variable]:
+  """Variables by the names under which they are kept."""
+  named = {f'{prefix}{variable.path}': variable for variable in variables}
+  if len(named) < len(variables):
     raise ValueError(
         'The layers of a network must have names that differ. Received: '
-        f'{sorted(variable.path for variable in model.variables)}.')
+        f'{sorted(variable.path for variable in variables)}.')
   return named
 
 

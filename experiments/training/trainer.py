@@ -167,9 +167,8 @@ class Trainer:
       variables[name].assign(array)
 
   def _variables(self) -> dict[str, keras.Variable]:
-    return {
-        **loading.by_path(self.model),
-        **{variable.path: variable for variable in self._optimizer.variables}}
+    return {**loading.by_path(self.model.variables, 'model/'),
+            **loading.by_path(self._optimizer.variables)}
 
   def _training_batches(self) -> data.Batches:
     run, train = self._run, self._splits.train

@@ -14,6 +14,7 @@ from experiments import methods
 from experiments import training
 from experiments.training import devices
 from experiments.training import evaluation
+from experiments.training import loading
 from experiments.training import results
 from experiments.training import runner
 from experiments.training import store as store_lib
@@ -124,6 +125,12 @@ def test_weights_are_kept_by_the_paths_of_the_variables(kept):
         'model/logistic_normal/loc/kernel', 'model/logistic_normal/loc/bias',
         'model/logistic_normal/scale/kernel',
         'model/logistic_normal/scale/bias'}
+
+
+def test_two_variables_of_one_name_are_refused_rather_than_one_lost():
+  variables = [keras.Variable([float(i)], name='twin') for i in range(2)]
+  with pytest.raises(ValueError, match='twin'):
+    loading.by_path(variables)
 
 
 def test_weights_that_were_kept_by_number_are_still_read(kept, tmp_path):
