@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from experiments import report
 from experiments import training
 from experiments.output import evidence
 from experiments.output import figures
 from experiments.output import render
+from experiments.output import report
 from experiments.output import tables
 from experiments.paper import claims
 from experiments.paper import figure_claims
