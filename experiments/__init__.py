@@ -11,8 +11,6 @@ import pkgutil
 import sys
 from typing import Any
 
-from experiments.cli import console
-
 
 def lazy(
     room: str, places: Mapping[str, str]
@@ -36,8 +34,7 @@ def lazy(
   def find(name):
     if name not in places:
       raise AttributeError(f'module {room!r} has no attribute {name!r}')
-    with console.quiet_startup():  # it may be what imports TensorFlow
-      value = pkgutil.resolve_name(places[name])
+    value = pkgutil.resolve_name(places[name])
     setattr(sys.modules[room], name, value)
     return value
 

@@ -22,7 +22,6 @@ from etils import epy
 import numpy as np
 
 from experiments.cli import app
-from experiments.cli import console
 from experiments.output import figures
 
 with epy.lazy_imports():
@@ -114,8 +113,7 @@ def draw(curves: dict[float, Curve]):
 def main(argv):
   del argv
   app.refuse('methods', 'noise', 'search', 'seeds')
-  with console.quiet_startup():  # of TensorFlow
-    curves = {value: optimise(RESIDUALS, value) for value in _MIN_SCALES}
+  curves = {value: optimise(RESIDUALS, value) for value in _MIN_SCALES}
   figures.publish(lambda: draw(curves), FLAGS.output_dir, figures.Record(
       name='attenuation',
       title='Controlling loss attenuation with lambda',

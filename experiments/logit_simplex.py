@@ -21,7 +21,6 @@ from etils import epy
 import numpy as np
 
 from experiments.cli import app
-from experiments.cli import console
 from experiments.output import figures
 
 with epy.lazy_imports():
@@ -116,9 +115,7 @@ def _mark(ax, x, y, text, marker='^', offset=(4, 4)):
 def main(argv):
   del argv
   app.refuse('methods', 'noise', 'search', 'seeds')
-  with console.quiet_startup():  # of TensorFlow
-    distribution = example()
-  figures.publish(lambda: draw(distribution), FLAGS.output_dir, figures.Record(
+  figures.publish(lambda: draw(example()), FLAGS.output_dir, figures.Record(
       name='logit_simplex',
       title='Logit space and probability simplex',
       caption=(

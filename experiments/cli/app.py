@@ -31,6 +31,7 @@ from etils import epy
 from experiments import data
 from experiments import methods as methods_lib
 from experiments import training
+from experiments.cli import console
 from experiments.cli import pairs
 from experiments.cli import recipes
 from experiments.output import render
@@ -92,6 +93,7 @@ def start(main: Callable[[Sequence[str]], int | None], **defaults) -> None:
       FLAGS.register_key_flag_for_module(sys.argv[0], flag)
   signal.signal(signal.SIGTERM, _interrupt)
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')  # a user's own wins
+  console.quiet_tensorflow()
   app.run(lambda argv: guard(lambda: check_and_call(main, argv)),
           flags_parser=lambda argv: guard(lambda: recipes.parse(argv)))
 

@@ -1,6 +1,7 @@
 """Keeps TensorFlow's start-up messages about absent GPUs off the terminal."""
 
 import contextlib
+import importlib.util
 import os
 import re
 import sys
@@ -36,3 +37,29 @@ def quiet_startup():
       for line in captured:
         if not _NOISE.search(line):
           os.write(2, line)
+
+
+def quiet_tensorflow() -> None:
+  """Makes the first import of TensorFlow a quiet one, whoever does it."""
+  if 'tensorflow' not in sys.modules:
+    sys.meta_path.insert(0, _QuietFinder())
+
+
+class _QuietFinder:
+  """Finds TensorFlow, once, with a loader that is quiet."""
+
+  def find_spec(self, name, path=None, target=None):
+    del path, target
+    if name != 'tensorflow':
+      return None
+    sys.meta_path.remove(self)
+    spec = importlib.util.find_spec(name)
+    load = spec.loader.exec_module
+
+    def exec_module(module):
+      with quiet_startup():
+        load(module)
+        module.config.list_physical_devices()  # it complains about GPUs, too
+
+    spec.loader.exec_module = exec_module
+    return spec

@@ -12,16 +12,19 @@ import pathlib
 import sys
 
 from absl import flags
+from etils import epy
 
 from experiments import data
 from experiments import training
-from experiments.cli import console
 from experiments.cli import pairs
 from experiments.cli import recipes
 from experiments.sweep import estimates as estimates_lib
 from experiments.sweep import multi_worker
 from experiments.sweep import plan as plan_lib
 from experiments.sweep import pool as pool_lib
+
+with epy.lazy_imports():
+  import tensorflow as tf
 
 FLAGS = flags.FLAGS
 
@@ -252,9 +255,7 @@ def _load_once(dataset: str) -> data.Source:
 
 def _gpus() -> list[str]:
   """The GPUs that this process may use, by their CUDA names."""
-  with console.quiet_startup():
-    import tensorflow as tf  # not before the flags are parsed
-    count = len(tf.config.list_physical_devices('GPU'))
+  count = len(tf.config.list_physical_devices('GPU'))
   visible = os.environ.get('CUDA_VISIBLE_DEVICES')
   if visible:
     return visible.split(',')[:count]

@@ -3,7 +3,6 @@
 import pathlib
 import shutil
 
-from absl.testing import flagsaver
 import pytest
 
 from experiments import hyperparameters
@@ -16,12 +15,6 @@ from tests.experiments.programs import calling
 _ROOT = pathlib.Path(__file__).resolve().parents[3]
 _EVIDENCE = _ROOT / 'results' / 'evidence'
 _MARKS = '<!-- digits table: begin -->\n', '<!-- digits table: end -->'
-
-
-@pytest.fixture(autouse=True)
-def _restore_flags():
-  with flagsaver.flagsaver():
-    yield
 
 
 def _remake(directory, program, name, *arguments):

@@ -2,7 +2,6 @@
 
 import json
 
-from absl.testing import flagsaver
 import pytest
 
 from experiments import accuracy_evolution
@@ -14,18 +13,12 @@ from experiments import sensitivity
 from experiments import toy_datasets
 from tests.experiments.programs import calling
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures('one_worker')]
 
 
 @pytest.fixture(name='output_dir', scope='module')
 def _output_dir(tmp_path_factory):
   return tmp_path_factory.mktemp('results')
-
-
-@pytest.fixture(autouse=True)
-def _restore_flags():
-  with flagsaver.flagsaver():
-    yield
 
 
 @pytest.mark.parametrize('program, arguments, trained', [

@@ -5,11 +5,9 @@ import dataclasses
 import importlib.util
 import pathlib
 import re
-import subprocess
 import sys
 
 from absl import flags
-from absl.testing import flagsaver
 import pytest
 
 from experiments import ablation
@@ -28,7 +26,6 @@ from experiments.cli import pairs
 from experiments.cli import recipes
 from experiments.paper import grids
 from experiments.sweep import launch
-from experiments.sweep import pool as pool_lib
 from tests.experiments.programs import calling
 
 FLAGS = flags.FLAGS
@@ -37,19 +34,7 @@ _TABLES = (synthetic_noise, natural_noise, ablation, calibration,
            hyperparameters)
 
 
-@pytest.fixture(autouse=True)
-def _restore_flags():
-  with flagsaver.flagsaver():
-    yield
-
-
-@pytest.fixture(name='fake_pool', autouse=True)
-def _fake_pool(monkeypatch):
-  """Programs train with workers that train nothing."""
-  real = pool_lib.Pool
-  monkeypatch.setattr(
-      launch.pool_lib, 'Pool', lambda jobs, gpus: real(
-          jobs, gpus, module='tests.experiments.sweep.fake_worker'))
+pytestmark = pytest.mark.usefixtures('fake_workers')
 
 
 @pytest.mark.parametrize('arguments, words', [
@@ -169,28 +154,6 @@ def test_without_ray_the_extra_is_named(tmp_path, monkeypatch):
       synthetic_noise, f'--output_dir={tmp_path}', '--launcher=ray')
   assert status == ('synthetic_noise: --launcher: Ray is not installed; '
                     "pip install -e '.[ray]' does that.")
-
-
-@pytest.mark.slow
-def test_the_shell_sees_one_line_and_a_status():
-  done = subprocess.run(
-      [sys.executable, '-m', 'experiments.prepare', '--dataset=nonesuch'],
-      cwd=_ROOT, capture_output=True, text=True, check=False)
-  assert done.returncode == 1
-  [line] = done.stderr.splitlines()
-  assert line.startswith('prepare: --dataset: must be one of')
-  assert not done.stdout
-
-
-@pytest.mark.slow
-def test_the_terminal_shows_nothing_but_the_sweep_and_the_table(tmp_path):
-  done = subprocess.run(
-      [sys.executable, '-m', 'experiments.synthetic_noise', '--methods=CE,LN',
-       '--noise=sym:0.4', '--epochs=1', f'--output_dir={tmp_path}'],
-      cwd=_ROOT, capture_output=True, text=True, check=True)
-  lines = done.stderr.splitlines()
-  assert all(' runs' in line for line in lines), lines
-  assert done.stdout.startswith('Test accuracy')
 
 
 def test_the_recipe_is_loaded_and_the_command_line_overrides_it():
@@ -419,23 +382,3 @@ def test_packing_destroys_nothing(tmp_path):
   status, _, _ = calling.call(pack, f'--output_dir={tmp_path}')
   assert 'It would be overwritten: ' in status
   assert (tmp_path / 'digits.zip').read_text() == 'damaged'
-
-
-@pytest.mark.slow
-def test_real_runs_give_a_table_with_calibration_after_it(tmp_path):
-  """Through the command line, with real workers; the weights are kept."""
-  def call(program, *arguments):
-    return subprocess.run(
-        [sys.executable, '-m', f'experiments.{program}', '--epochs=3',
-         '--jobs=1', f'--output_dir={tmp_path}', *arguments], cwd=_ROOT,
-        capture_output=True, text=True, check=False)
-
-  done = call('synthetic_noise', '--methods=CE,Forward,LN', '--noise=none')
-  assert done.returncode == 0, done.stderr
-  assert re.search(r'^Forward +\d\d\.\d\d', done.stdout, re.M)
-  assert len(list(tmp_path.glob('*.json'))) == 3
-  assert len(list(tmp_path.glob('*.npz'))) == 2
-  done = call('calibration', '--methods=CE,LN')
-  assert done.returncode == 0, done.stderr
-  assert '2 runs finished before, 0 to train' in done.stderr
-  assert re.search(r'^LN +\d\.\d\d', done.stdout, re.M)
