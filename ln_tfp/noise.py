@@ -13,6 +13,7 @@ import dataclasses
 
 import numpy as np
 
+from ln_tfp import checks
 from ln_tfp import random
 
 _KINDS = ('none', 'sym', 'asym', 'matrix', 'human')
@@ -35,10 +36,7 @@ class Noise:
   name: str | None = None
 
   def __post_init__(self):
-    if self.kind not in _KINDS:
-      raise ValueError(
-          f'Argument `kind` must be one of {_KINDS}. '
-          f'Received: kind={self.kind!r}.')
+    checks.one_of('kind', self.kind, _KINDS)
     if (self.rate is not None) != (self.kind in ('sym', 'asym')):
       raise ValueError(
           "Argument `rate` must be given for 'sym' and 'asym', and only there. "
@@ -47,10 +45,9 @@ class Noise:
       raise ValueError(
           "Argument `name` must be given for 'human', and only there. "
           f'Received: kind={self.kind!r}, name={self.name!r}.')
-    if self.rate is not None and not 0. <= self.rate <= 1.:
-      raise ValueError(
-          f'Argument `rate` must be in [0, 1]. Received: rate={self.rate}.')
-    if self.rate == 0.:
+    if self.rate is not None:
+      checks.between('rate', self.rate, 0, 1)
+    if self.rate == 0:
       for name, value in (('kind', 'none'), ('rate', None)):
         object.__setattr__(self, name, value)  # the dataclass is frozen
 
@@ -118,10 +115,9 @@ def corrupt(
     raise ValueError('Argument `ids` must be unique.')
   if num_classes is None:
     num_classes = int(labels.max(initial=0)) + 1
+  num_classes = checks.whole('num_classes', num_classes, 1)
   _check_range('labels', labels, num_classes)
-  if mode not in ('coin', 'exact'):
-    raise ValueError(
-        f"Argument `mode` must be 'coin' or 'exact'. Received: mode={mode!r}.")
+  checks.one_of('mode', mode, ('coin', 'exact'))
   if noise.kind == 'none':
     noisy = labels
   elif noise.kind == 'human':

@@ -237,6 +237,15 @@ def test_wrong_examples_are_refused(labels, ids, message):
     noise_lib.corrupt(labels, 'sym:0.1', 0, ids, num_classes=3)
 
 
+@pytest.mark.parametrize('arguments', [
+    dict(kind='salt'), dict(kind='sym'), dict(kind='none', rate=.1),
+    dict(kind='sym', rate='much'), dict(kind='sym', rate=float('nan')),
+    dict(kind='human'), dict(kind='sym', rate=.1, name='worst')])
+def test_a_noise_that_cannot_be_is_refused(arguments):
+  with pytest.raises(ValueError, match='Argument `'):
+    noise_lib.Noise(**arguments)
+
+
 def test_an_unknown_mode_is_refused():
   with pytest.raises(ValueError, match='`mode`'):
     noise_lib.corrupt([0], 'none', mode='count')
