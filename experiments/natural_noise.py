@@ -7,7 +7,8 @@ Nine methods on all label sets of a data set; test accuracy at the end of
 training.
 
 Data sets: digits_n (default; digits with five sets of labels of simulated
-annotators), cifar10n (five sets), cifar100n, clothing1m.
+annotators), cifar10n (five sets), cifar100n, their features (cifar10n_features,
+cifar100n_features, see embed), clothing1m.
 Time: digits_n about four minutes on two cores (45 runs, one seed); the others
 need GPUs.
 Expected: on digits_n (five seeds) LN is not significantly worse than the best

@@ -53,7 +53,8 @@ class Traits:
     class_names: in the order of the labels; () where the files tell them.
     images: the data set whose features these are; '' for all others.
     preprocessing: what happens to the pixels.
-    label_sets: names of the human label sets.
+    label_sets: names of the human label sets, the worst one last.
+    clean: the data set of the same examples without human labels.
     mapping: of asymmetric noise, class -> class; classes that are not
       mentioned keep their labels.
     mapping_of_code: what the authors' code moves beside (option `truck`).
@@ -75,6 +76,7 @@ class Traits:
   preprocessing: preprocessing_lib.Preprocessing = (
       preprocessing_lib.Preprocessing())
   label_sets: tuple[str, ...] = ()
+  clean: str = ''
   mapping: Mapping[int, int] | None = None
   mapping_of_code: Mapping[int, int] = dataclasses.field(default_factory=dict)
   authors: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -146,7 +148,8 @@ _TRAITS = {
     'two_moons': _TOY,
     'circles': _TOY,
     'digits': _DIGITS,
-    'digits_n': dataclasses.replace(_DIGITS, label_sets=_FIVE),
+    'digits_n': dataclasses.replace(
+        _DIGITS, label_sets=_FIVE, clean='digits'),
     'mnist': _MNIST,
     'fashion_mnist': dataclasses.replace(
         _MNIST, class_names=(
@@ -156,10 +159,11 @@ _TRAITS = {
     'cifar10': _CIFAR10,
     'cifar100': _CIFAR100,
     'cifar10n': dataclasses.replace(
-        _CIFAR10, module='cifar_n', label_sets=_FIVE,
+        _CIFAR10, module='cifar_n', label_sets=_FIVE, clean='cifar10',
         authors={'split': 'authors'}),
     'cifar100n': dataclasses.replace(
-        _CIFAR100, module='cifar_n', label_sets=('noisy',)),
+        _CIFAR100, module='cifar_n', label_sets=('noisy',),
+        clean='cifar100'),
     'clothing1m': Traits(
         'clothing1m', preprocessing=preprocessing_lib.Preprocessing(
             mean=(.6959, .6537, .6371), std=(.3113, .3192, .3214), flip=True,
@@ -174,6 +178,7 @@ _TRAITS |= {
     f'{name}_features': dataclasses.replace(
         _TRAITS[name], images=images, samples=100, epoch_seconds=1.,
         module='features' if name == images else 'cifar_n',
+        clean='' if name == images else f'{images}_features',
         preprocessing=preprocessing_lib.Preprocessing(scale=1.))
     for name, images in (('cifar10', 'cifar10'), ('cifar100', 'cifar100'),
                          ('cifar10n', 'cifar10'), ('cifar100n', 'cifar100'))}

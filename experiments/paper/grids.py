@@ -9,6 +9,7 @@ import dataclasses
 from typing import Any
 
 from experiments import training
+from experiments.data import registry
 
 Place = tuple[str, str]  # (row, column) of a table
 Cells = dict[Place, list['training.Run']]
@@ -19,19 +20,24 @@ METHODS = ('CE', 'GCE', 'NAN', 'Forward', 'LS', 'Het', 'Het-tau',
 # With hyperparameters to search for, in the order of that table.
 SEARCHED = ('Het-tau', 'Het-tau-Sigma', 'NAN', 'GCE', 'LS', 'LN')
 
-SYNTHETIC_DATASETS = ('digits', 'mnist', 'fashion_mnist', 'cifar10', 'cifar100')
+TOY_DATASETS, TOY_NOISE = ('two_moons', 'circles'), 'asym:0.2'
+_TRAITS = {name: registry.traits(name) for name in registry.NAMES}
+
+SYNTHETIC_DATASETS = tuple(
+    name for name, traits in _TRAITS.items()
+    if traits.mapping and not traits.label_sets and name not in TOY_DATASETS)
 SYMMETRIC = ('sym:0.2', 'sym:0.4', 'sym:0.6')
 ASYMMETRIC = ('asym:0.2', 'asym:0.3', 'asym:0.4')
 SYNTHETIC_NOISES = ('none', *SYMMETRIC, *ASYMMETRIC)
 
-_FIVE = ('human:random1', 'human:random2', 'human:random3', 'human:aggregate',
-         'human:worst')
-# The training labels of Clothing1M are noisy as they are.
-NATURAL_NOISES = {'digits_n': _FIVE, 'cifar10n': _FIVE,
-                  'cifar100n': ('human:noisy',), 'clothing1m': ('none',)}
+_HUMAN = {
+    name: tuple(f'human:{labels}' for labels in traits.label_sets)
+    for name, traits in _TRAITS.items() if traits.label_sets}
+# Some data sets' training labels are noisy as they are.
+NATURAL_NOISES = _HUMAN | {
+    name: ('none',) for name, traits in _TRAITS.items() if traits.given_name}
 
-ABLATION_NOISES = {'digits_n': 'human:worst', 'cifar10n': 'human:worst',
-                   'cifar100n': 'human:noisy'}
+ABLATION_NOISES = {name: noises[-1] for name, noises in _HUMAN.items()}
 # Row, as in the files of tuned hyperparameters -> settings of LN.
 ABLATION_ROWS = {
     'LN-identity': dict(covariance='identity'),
@@ -41,12 +47,13 @@ ABLATION_ROWS = {
     'LN-no-dummy': dict(covariance='full', dummy_class=False),
 }
 
-# Data set with annotators -> the one that is trained on.
-CALIBRATION_DATASETS = {'digits_n': 'digits', 'cifar10n': 'cifar10'}
-CALIBRATION_METHODS = ('Het-tau-Sigma', 'CE', 'GCE', 'NAN', 'LN')
 ANNOTATORS = ('random1', 'random2', 'random3')
+# Data set with annotators -> the one that is trained on.
+CALIBRATION_DATASETS = {
+    name: traits.clean for name, traits in _TRAITS.items()
+    if set(ANNOTATORS) <= set(traits.label_sets)}
+CALIBRATION_METHODS = ('Het-tau-Sigma', 'CE', 'GCE', 'NAN', 'LN')
 
-TOY_DATASETS, TOY_NOISE = ('two_moons', 'circles'), 'asym:0.2'
 EVOLUTION_METHODS, EVOLUTION_NOISES = ('Het-tau-Sigma', 'LN'), SYMMETRIC
 SENSITIVITY_NOISE = SMOOTHING_NOISE = 'sym:0.4'
 RESIDUALS_MAIN, RESIDUALS_LOG, RESIDUALS_SYMMETRIC = (

@@ -10,7 +10,7 @@ CLAIMS = claims.Claims()
 
 _RELATED = ('Forward', 'Het', 'Het-tau', 'Het-tau-Sigma')
 _BASELINES = tuple(name for name in grids.METHODS if name != 'LN')
-_HUMAN = tuple(grids.CALIBRATION_DATASETS) + ('cifar100n',)
+_HUMAN = tuple(grids.ABLATION_NOISES)
 
 
 @CLAIMS.add(
