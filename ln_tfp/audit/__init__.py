@@ -14,11 +14,12 @@ from ln_tfp.audit.auditing import audit_labels
 from ln_tfp.audit.closed_form import audit_features
 from ln_tfp.audit.decisions import Corrected
 from ln_tfp.audit.decisions import Decision
+from ln_tfp.audit.margins import MarginRecorder
 from ln_tfp.audit.report import ConfusedPair
 from ln_tfp.audit.report import LabelReport
 from ln_tfp.audit.trust import Trust
 
 __all__ = [
-    'ConfusedPair', 'Corrected', 'Decision', 'LabelReport', 'Trust',
-    'audit_features', 'audit_labels',
+    'ConfusedPair', 'Corrected', 'Decision', 'LabelReport', 'MarginRecorder',
+    'Trust', 'audit_features', 'audit_labels',
 ]

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from ln_tfp import process as process_lib
 from ln_tfp.audit import given as given_lib
+from ln_tfp.audit import odds
 from ln_tfp.audit import passes
 from ln_tfp.audit import report as report_lib
 from ln_tfp.audit import transitions
@@ -17,9 +18,6 @@ from ln_tfp.audit import trust as trust_lib
 _NEAREST = 5
 # The probabilities of more than so many N x K are not kept in a report.
 _KEPT_SIZE = 50_000_000
-_KIND = (
-    'expected share of wrong labels; a lower bound where people err on '
-    'ambiguous examples')
 
 
 def audit_features(
@@ -80,41 +78,32 @@ def audit_features(
   process.fit(source.x, y, weight, certain)
   chunks = ([process.leave_one_out_] if hasattr(process, 'leave_one_out_')
             else process.leave_one_out_chunks(source.x, y, weight, certain))
-  columns = np.asarray(process.classes_, np.int64)
-  return make_report(
-      chunks, columns, given, ids=ids, certain=certain, prints=source.prints)
-
-
-def make_report(
-    chunks: Iterable[process_lib.LeaveOneOut], columns: np.ndarray,
-    given: given_lib.Given, *, ids: np.ndarray, certain: np.ndarray,
-    prints: np.ndarray) -> report_lib.LabelReport:
-  """Returns the report of leave-one-out predictions.
-
-  Args:
-    chunks: the predictions of all N rows.
-    columns: integers, the classes that the predictions are of.
-    given: the labels.
-    ids: `[N]`.
-    certain: bool `[N]`.
-    prints: fingerprints `[N]`.
-  """
-  findings = _Findings(given, columns)
+  findings = _Findings(given, process)
   for chunk in chunks:
     findings.add(chunk)
+  return _report(findings, given, ids, certain, source.prints)
+
+
+def _report(findings, given, ids, certain, prints):
+  """Returns the report on the examples that have labels."""
   labelled = given.is_labelled
   classes, certain = given.classes[labelled], certain[labelled]
-  quality = np.where(certain, 1., findings.quality[labelled])
   nearest = findings.nearest[labelled]
+  probabilities = findings.nearest_probabilities[labelled]
+  wrong = odds.wrong_probability(
+      findings.wrong[labelled], findings.logit[labelled], certain)
   matrix, stderr = transitions.from_counts(findings.counts)
+  rate = float(wrong.mean())
   report = report_lib.LabelReport(
       ids=ids[labelled], class_names=given.class_names, given=classes,
-      alternative=findings.alternative[labelled], quality=quality,
-      wrong_probability=1. - quality, is_issue=np.zeros(len(classes), bool),
+      alternative=findings.alternative[labelled], quality=1. - wrong,
+      wrong_probability=wrong, is_issue=np.zeros(len(classes), bool),
       threshold=0., nearest_classes=nearest,
-      nearest_probabilities=findings.nearest_probabilities[labelled],
+      nearest_probabilities=probabilities,
       transition_matrix=matrix, transition_stderr=stderr,
-      noise_rate=float(np.mean(1. - quality)), noise_rate_kind=_KIND,
+      noise_rate=rate, noise_rate_kind=transitions.describe(
+          rate, transitions.counted_rate(
+              nearest, probabilities, findings.own[labelled], classes)),
       trust=trust_lib.assess(
           classes, nearest[:, 0], np.zeros(len(classes)), given.class_names,
           kind='leave-one-out',
@@ -129,7 +118,9 @@ class _Findings:
   """What a report keeps of leave-one-out predictions, chunk by chunk.
 
   Attributes:
-    quality: `[N]`, the posterior probability of the given class.
+    wrong: `[N]`, the posterior probability of all classes but the given one.
+    logit: `[N]`, beta mu of the given class.
+    own: `[N]`, the probability of the given class, the label unseen.
     alternative: int32 `[N]`, the likeliest other class.
     nearest: int32 `[N, M]`, the likeliest classes, the label unseen.
     nearest_probabilities: `[N, M]`.
@@ -137,11 +128,13 @@ class _Findings:
     counts: `[K, K]`, expected numbers of (true, given).
   """
 
-  def __init__(self, given: given_lib.Given, columns: np.ndarray):
+  def __init__(self, given: given_lib.Given,
+               process: process_lib.LogisticNormalProcess):
     size, num_classes = len(given), len(given.class_names)
     self._given = given
-    self._columns = columns
-    self.quality = np.ones(size, np.float32)
+    self._columns = columns = np.asarray(process.classes_, np.int64)
+    self._beta = process.noise_model_.inverse_temperature
+    self.wrong, self.logit, self.own = np.zeros([3, size])
     self.alternative = np.zeros(size, np.int32)
     self.nearest = np.zeros([size, min(_NEAREST, len(columns))], np.int32)
     self.nearest_probabilities = np.zeros(self.nearest.shape, np.float32)
@@ -157,13 +150,16 @@ class _Findings:
     column = np.searchsorted(self._columns, np.maximum(classes, 0))
     column = np.minimum(column, len(self._columns) - 1)
     posterior = chunk.posterior
-    self.quality[chunk.rows] = posterior[rows, column]
+    self.logit[chunk.rows] = self._beta * chunk.loc[rows, column]
+    self.own[chunk.rows] = chunk.probabilities[rows, column]
     labelled = np.flatnonzero(classes != given_lib.MISSING)
     said = sparse.csr_array(
         (np.ones(len(labelled)), (labelled, classes[labelled])),
         shape=(len(chunk), len(self.counts)))
     self.counts[self._columns] += (said.T @ posterior).T
     others = posterior.copy()
+    others[rows, column] = 0.
+    self.wrong[chunk.rows] = others.sum(axis=1)  # small ones stay exact
     others[rows, column] = -1.
     self.alternative[chunk.rows] = self._columns[others.argmax(axis=1)]
     nearest = _largest(chunk.probabilities, self.nearest.shape[1])

@@ -6,6 +6,7 @@ backbone. Anything larger is for a model of the user's and `audit_labels`.
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Sequence
 import contextlib
 import math
 import random as python_random
@@ -90,7 +91,8 @@ def fit(
     head: Callable[[], keras.Layer] | None = None,
     loss: Callable | keras.losses.Loss = losses.nll,
     epochs: int | None = None, seed: int = 0,
-    progress: TextIO | None = None) -> keras.Model:
+    progress: TextIO | None = None,
+    callbacks: Sequence[keras.callbacks.Callback] = ()) -> keras.Model:
   """Trains a network on examples as they are; it scales them itself.
 
       model = fit(images, labels, 10)
@@ -106,6 +108,7 @@ def fit(
     epochs: by default `default_epochs`.
     seed: of the initial weights and of the order of the examples.
     progress: where to tell how far it is.
+    callbacks: of the training.
 
   Returns:
     A Keras model, inputs -> outputs of the head.
@@ -120,7 +123,9 @@ def fit(
     model = keras.Model(raw, head()(NETWORKS[network](x)), name='audited')
   model.compile(keras.optimizers.Adam(_LEARNING_RATE), loss=loss)
   batches = _Batches(inputs, labels, seed)
-  callbacks = [_Report(progress, epochs, len(batches))] if progress else []
+  callbacks = [*callbacks]
+  if progress:
+    callbacks.append(_Report(progress, epochs, len(batches)))
   model.fit(batches, epochs=epochs, verbose=0, callbacks=callbacks)
   return model
 

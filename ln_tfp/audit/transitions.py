@@ -1,4 +1,4 @@
-"""The transition matrix of the noise."""
+"""The transition matrix of the noise, and its rate."""
 
 import numpy as np
 
@@ -30,3 +30,41 @@ def from_counts(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
                     np.eye(len(counts)))
   share = (counts + .5) / (sizes + 1.)
   return matrix, np.sqrt(share * (1. - share) / (sizes + 2.))
+
+
+def counted_rate(
+    nearest: np.ndarray, probabilities: np.ndarray, own: np.ndarray,
+    given: np.ndarray) -> float:
+  """Returns the share of labels that confident predictions contradict.
+
+  A prediction is confident of a class if it is at least as sure of it as of
+  the average example with that label (the "confident joint" of Northcutt et
+  al., 2021). Where a model is unsure of right labels this counts too many, and
+  where labels are wrong because examples are ambiguous it does not miss them
+  as the noise model does.
+
+  Args:
+    nearest: integers `[N, M]`, the likeliest classes.
+    probabilities: `[N, M]`, theirs.
+    own: `[N]`, the probability of the given class.
+    given: integers `[N]`, the labels.
+  """
+  num_classes = int(max(nearest.max(), given.max())) + 1
+  sizes = np.bincount(given, minlength=num_classes)
+  bar = np.bincount(given, own, num_classes) / np.maximum(sizes, 1)
+  sure = (probabilities >= bar[nearest]) & (sizes[nearest] > 0)
+  rows = np.flatnonzero(sure.any(axis=1))
+  # The classes are in falling order: the first sure one is the likeliest.
+  said = nearest[rows, sure[rows].argmax(axis=1)]
+  counted = np.bincount(given[rows], minlength=num_classes)
+  wrong = np.bincount(given[rows], said != given[rows], num_classes)
+  share = np.where(counted > 0, wrong / np.maximum(counted, 1), 0.)
+  return float(np.sum(share * sizes) / max(1, sizes.sum()))
+
+
+def describe(expected: float, counted: float) -> str:
+  """Says what kind of number the expected share of wrong labels is."""
+  text = 'expected; a lower bound where people err on ambiguous examples'
+  if counted > expected:
+    text += f', up to {100 * counted:.1f} % by counting'
+  return text

@@ -1,0 +1,62 @@
+"""`MarginRecorder`: how training looks at each label, epoch after epoch."""
+
+from typing import Any
+
+import keras
+import numpy as np
+
+from ln_tfp import heads
+from ln_tfp.audit import examples
+
+
+class MarginRecorder(keras.callbacks.Callback):
+  """Averages the margins of labels over the epochs of a training.
+
+      recorder = ln_tfp.MarginRecorder(x, y)
+      model.fit(x, y, epochs=30, callbacks=[recorder])
+      np.argsort(recorder.margins)    # the likeliest wrong labels first
+
+  The margin of a label is its logit minus the largest other one. A network
+  learns right labels early and wrong ones late, if at all, so that wrong labels
+  have low margins on average (Pleiss et al., 2020, "Identifying mislabeled data
+  using the area under the margin ranking"). After each epoch all examples pass
+  through the model once more, as in inference.
+
+  Args:
+    x: examples, as for `audit_labels`: what the model is trained on.
+    y: their labels; None if `x` brings them.
+    batch_size: of arrays.
+
+  Attributes:
+    margins: `[N]`, means over the epochs so far.
+    epochs: how many there were.
+  """
+
+  def __init__(self, x: Any, y: Any = None, batch_size: int = 256):
+    super().__init__()
+    self._batches = lambda: examples.batches(x, y, batch_size)
+    self._total = 0.
+    self.epochs = 0
+
+  @property
+  def margins(self) -> np.ndarray:
+    if not self.epochs:
+      raise ValueError('There are no margins before the end of an epoch.')
+    return self._total / self.epochs
+
+  def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    self._total += np.concatenate([
+        _margins(self.model(inputs, training=False), labels)
+        for inputs, labels in self._batches()])
+    self.epochs += 1
+
+
+def _margins(outputs, labels):
+  """Returns the margins of a batch, float64 `[B]`."""
+  outputs = np.asarray(outputs, np.float64)
+  logits = outputs[:, 0] if outputs.ndim == 3 else outputs
+  labels = examples.to_classes(labels, logits.shape[1])
+  rows = np.arange(len(labels))
+  others = logits.copy()
+  others[rows, labels] = -np.inf
+  return logits[rows, labels] - others.max(axis=1)
