@@ -1,7 +1,7 @@
 """`audit_labels`: from a model and labelled examples to a report."""
 
 from collections.abc import Sequence
-import functools
+import dataclasses
 from typing import Any
 
 import keras
@@ -10,13 +10,17 @@ import tensorflow as tf
 
 from ln_tfp import heads
 from ln_tfp import losses
+from ln_tfp.audit import closed_form
 from ln_tfp.audit import evidence as evidence_lib
 from ln_tfp.audit import examples as examples_lib
+from ln_tfp.audit import given as given_lib
 from ln_tfp.audit import report as report_lib
+from ln_tfp.audit import running
 from ln_tfp.audit import transitions
 from ln_tfp.audit import trust as trust_lib
 
 _NEAREST = 5
+_EVIDENCE = ('auto', 'frozen', 'features', 'outputs')
 
 
 def audit_labels(
@@ -29,66 +33,179 @@ def audit_labels(
     batch_size: int = 256,
     label_smoothing: float = 0.01,
     certain: np.ndarray | None = None,
+    ignore_class: Any = None,
+    output: str | int | None = None,
+    evidence: str = 'auto',
 ) -> report_lib.LabelReport:
   """Says which of the labels that a model was trained on look wrong.
 
-  The model disbelieves labels that do not fit the rest of the data, also those
-  that it was trained on: one training with `ln_tfp.nll` on all examples is
-  enough, without folds. How the quality of a label and the threshold for
-  issues are derived is written in `ln_tfp.audit.evidence` and docs/audit.md.
+  There are three kinds of evidence:
+
+  - 'frozen': the closed form of `audit_features` on what the model makes of its
+    inputs before its first trainable layer, such as the embedding of a frozen
+    backbone, or the inputs themselves. Training cannot have spoilt it.
+  - 'features': the closed form on the inputs of the head. Better if the layers
+    before it had to be learnt, worse if the model has learnt wrong labels by
+    heart.
+  - 'outputs': the head's own outputs, although it was trained on these very
+    labels; see `ln_tfp.audit.evidence`.
+
+  'auto' chooses among them; docs/audit.md has the rule and the measurements.
 
   Args:
     model: Keras model whose output comes from a `LogisticNormalHead`, trained
       on `x` and `y`.
-    x: array of examples, or a structure of arrays if the model has several
-      inputs; or a `tf.data.Dataset` of batches `(x, y)`, which is read once.
-      The report has the order of that reading: a dataset that shuffles cannot
-      be told apart afterwards.
-    y: labels: integers `[N]` or `[N, 1]`, or one-hot rows `[N, K]`. None for a
-      dataset.
-    ids: what the examples are called in the report, by default 0, 1, ...
-    class_names: names of the K classes, by default '0', '1', ...
+    x: examples as `model.fit` takes them: an array or data frame; a tuple, list
+      or dict of arrays if the model has several inputs; or batches `(x, y)` or
+      `(x, y, weight)` from a `tf.data.Dataset`, a `keras.utils.PyDataset`, a
+      generator or a function that returns one. Batches must come in the same
+      order each time, which is checked where they can be read twice.
+    y: labels `[N]` or `[N, 1]`, numbers or names; or one-hot or soft rows
+      `[N, K]`. None if `x` brings them.
+    ids: what the examples are called in the report; by default the index of a
+      data frame, else 0, 1, ...
+    class_names: names of the K classes. By default the numbers, or the names
+      of the labels in alphabetical order.
     batch_size: number of examples of an array that the model sees at a time.
     label_smoothing: that of the loss in training.
     certain: bool `[N]`, labels that are known to be right, such as those that
       somebody has decided; none by default.
+    ignore_class: the label that stands for none, such as -1. Such examples, and
+      those of weight zero, are not in the report.
+    output: name or number of the output, if the model has several.
+    evidence: 'auto', 'frozen', 'features' or 'outputs'.
 
   Returns:
     A `LabelReport`.
   """
-  head = find_head(model)
   if not 0 < label_smoothing <= 1:
     raise ValueError('Argument `label_smoothing` must be in (0, 1]. Received: '
                      f'label_smoothing={label_smoothing}.')
-  num_classes = head.num_classes
-  if class_names is None:
-    class_names = [str(k) for k in range(num_classes)]
-  if len(set(class_names)) != num_classes or len(class_names) != num_classes:
+  if evidence not in _EVIDENCE:
+    raise ValueError(f'Argument `evidence` must be one of {_EVIDENCE}. '
+                     f'Received: evidence={evidence!r}.')
+  chosen = _find_output(model, output)
+  head = find_head(model, chosen)
+  examples = examples_lib.open_examples(x, y, batch_size, chosen)
+  examples.check_order()
+  run = running.run(running.Embedder(model, chosen, evidence), head, examples)
+  given = _read_labels(run, head.num_classes, class_names, ignore_class)
+  num = len(given)
+  if ids is None:
+    ids = examples.index
+  ids = closed_form.to_ids(ids, num)
+  certain = closed_form.to_mask(certain, num)
+  kept = given.is_labelled
+  outputs, classes = run.outputs[kept], given.classes[kept]
+  reports = {
+      kind: _judge_by_features(features, given, ids, certain)
+      for kind, features in run.features.items()}
+  reports['outputs'] = _judge_by_outputs(
+      outputs, head, label_smoothing, given, ids, certain, run.prints)
+  report = reports[_choose(reports) if evidence == 'auto' else evidence]
+  report = dataclasses.replace(report, **_likelihoods(
+      outputs, classes, report.alternative, head, label_smoothing))
+  positions = np.flatnonzero(kept)
+  shown = examples.pick(positions[report.shown_positions])
+  number = {int(i): k for k, i in enumerate(positions)}
+  return dataclasses.replace(
+      report, examples={number[i]: example for i, example in shown.items()})
+
+
+def find_head(
+    model: keras.Model, output: examples_lib.Output = examples_lib.ONLY
+) -> heads.LogisticNormalHead:
+  """Returns the head of a model, or of one output, wherever it is nested."""
+  layers = (
+      model._flatten_layers() if isinstance(model, keras.Model) else ())
+  found = [layer for layer in layers
+           if isinstance(layer, heads.LogisticNormalHead)]
+  if output.index is not None:
+    maker = model.outputs[output.index]._keras_history.operation
+    found = [layer for layer in found if layer is maker]
+  if len(found) != 1:
+    raise ValueError(
+        'Argument `model` must be a Keras model with one LogisticNormalHead, '
+        'whose output is that of the model; of several outputs, argument '
+        f'`output` says which. Received: {type(model).__name__} with '
+        f'{len(found)} of them.')
+  return found[0]
+
+
+def _find_output(model, output):
+  """Returns the `Output` that is meant."""
+  if output is None:
+    return examples_lib.ONLY
+  names = list(getattr(model, 'output_names', ()))
+  if output in names:
+    return examples_lib.Output(names.index(output), output)
+  if isinstance(output, int) and 0 <= output < len(names):
+    return examples_lib.Output(output, names[output])
+  raise ValueError(f'Argument `output` must be one of {names}, or its number. '
+                   f'Received: output={output!r}.')
+
+
+def _read_labels(run, num_classes, class_names, ignore_class):
+  """Returns the labels; those of weight zero are missing."""
+  if class_names is None and run.labels.dtype.kind in 'iufb':
+    class_names = range(num_classes)
+  given = given_lib.read(run.labels, class_names, ignore_class, argument='y')
+  if len(given.class_names) != num_classes:
     raise ValueError(
         f'Argument `class_names` must have {num_classes} different names, one '
-        f'for each class. Received: class_names={class_names}.')
-  outputs, given, prints, kept = _run(
-      model, head, examples_lib.batches(x, y, batch_size), label_smoothing)
-  if ids is None:
-    ids = np.arange(len(given))
-  if len(ids) != len(given):
-    raise ValueError(f'Argument `ids` must have {len(given)} entries, one for '
-                     f'each example. Received: {len(ids)}.')
-  certain = _check_certain(certain, len(given))
-  evidence = evidence_lib.weigh(
-      evidence_lib.squared_distances(outputs, num_classes, label_smoothing),
-      given)
-  class_names = tuple(str(name) for name in class_names)
+        f'for each class. Received: {given.class_names}.')
+  return dataclasses.replace(given, classes=np.where(
+      run.ignored, given_lib.MISSING, given.classes).astype(np.int32))
+
+
+def _judge_by_features(features, given, ids, certain):
+  """Returns the report of the closed form."""
+  labels = given.classes
+  if given.shares is not None:
+    labels = np.where(given.is_labelled[:, np.newaxis], given.shares, 0.)
+  return closed_form.audit_features(
+      features, labels, ids=ids, certain=certain,
+      class_names=given.class_names, ignore_class=given_lib.MISSING)
+
+
+def _choose(reports):
+  """Returns the kind of evidence to take.
+
+  A model that agrees with more labels than are right, by the estimate from
+  what training could not spoil, has learnt wrong ones by heart: neither its
+  features nor its outputs can be trusted. Otherwise the features are better
+  that predict more labels without having seen them.
+  """
+  frozen, features, outputs = (
+      reports.get(kind) for kind in ('frozen', 'features', 'outputs'))
+  if features is None:
+    return 'outputs' if frozen is None else 'frozen'
+  if frozen is None:
+    by_heart = features.is_issue.sum() < outputs.is_issue.sum()
+    return 'outputs' if by_heart else 'features'
+  by_heart = outputs.trust.accuracy > 1. - frozen.noise_rate
+  better = features.trust.accuracy > frozen.trust.accuracy
+  return 'features' if better and not by_heart else 'frozen'
+
+
+def _judge_by_outputs(
+    outputs, head, label_smoothing, given, ids, certain, prints):
+  """Returns the report of what the model itself thinks of its labels."""
+  kept = given.is_labelled
+  classes, certain = given.classes[kept], certain[kept]
+  evidence = evidence_lib.weigh(evidence_lib.squared_distances(
+      outputs, head.num_classes, label_smoothing), classes)
   quality = np.where(certain, 1., evidence.quality)
   is_issue = evidence.is_issue & ~certain
-  probabilities = heads.probabilities(outputs, num_classes).numpy()
+  probabilities = heads.probabilities(outputs, head.num_classes).numpy()
   nearest = np.argsort(-probabilities, axis=1, kind='stable')[:, :_NEAREST]
   matrix, stderr = transitions.estimate(
-      np.where(is_issue, evidence.alternative, given), given, num_classes)
+      np.where(is_issue, evidence.alternative, classes), classes,
+      head.num_classes)
   return report_lib.LabelReport(
-      ids=np.asarray(ids),
-      class_names=class_names,
-      given=given,
+      ids=ids[kept],
+      class_names=given.class_names,
+      given=classes,
       alternative=evidence.alternative,
       quality=quality,
       wrong_probability=1. - quality,
@@ -101,85 +218,11 @@ def audit_labels(
       noise_rate=float(np.mean(is_issue)),
       noise_rate_kind='the share of flagged labels',
       trust=trust_lib.assess(
-          given, nearest[:, 0], is_issue, class_names, kind='in-sample',
-          conflicts=trust_lib.num_conflicts(prints, given)),
+          classes, nearest[:, 0], is_issue, given.class_names,
+          kind='in-sample',
+          conflicts=trust_lib.num_conflicts(prints[kept], classes)),
       certain=certain,
-      pred_probs=probabilities,
-      examples=kept,
-      **_likelihoods(
-          outputs, given, evidence.alternative, head, label_smoothing))
-
-
-def _check_certain(certain, num):
-  """Returns a mask of the right shape."""
-  if certain is None:
-    return np.zeros(num, bool)
-  certain = np.asarray(certain)
-  if certain.dtype != bool or certain.shape != (num,):
-    raise ValueError(
-        f'Argument `certain` must be a bool array of shape [{num}]. Received: '
-        f'shape={certain.shape}, dtype={certain.dtype}.')
-  return certain
-
-
-def find_head(model: keras.Model) -> heads.LogisticNormalHead:
-  """Returns the head of a model, wherever it is nested."""
-  layers = (
-      model._flatten_layers() if isinstance(model, keras.Model) else ())
-  found = [layer for layer in layers
-           if isinstance(layer, heads.LogisticNormalHead)]
-  if len(found) != 1:
-    raise ValueError(
-        'Argument `model` must be a Keras model with one LogisticNormalHead, '
-        'whose output is that of the model. Received: '
-        f'{type(model).__name__} with {len(found)} of them.')
-  return found[0]
-
-
-def _run(model, head, batches, label_smoothing):
-  """Returns outputs, labels, fingerprints, and the worst examples."""
-  keeper = examples_lib.Keeper()
-  outputs, given, prints, start = [], [], [], 0
-  for inputs, labels in batches:
-    packed = _outputs(model, head, inputs, start)
-    labels = examples_lib.to_classes(labels, head.num_classes, start)
-    if len(labels) != len(packed):
-      raise ValueError(
-          'Argument `x` must have one label for each example. Received: '
-          f'{len(labels)} labels for {len(packed)} examples.')
-    distances = evidence_lib.squared_distances(
-        packed, head.num_classes, label_smoothing)
-    keeper.add(
-        inputs, start, evidence_lib.plain_ratio(distances, labels))
-    outputs.append(packed)
-    given.append(labels)
-    prints.append(_fingerprints(inputs))
-    start += len(labels)
-  if not given:
-    raise ValueError('Argument `x` must have at least one example.')
-  return *map(np.concatenate, (outputs, given, prints)), keeper.examples
-
-
-def _fingerprints(inputs):
-  """Returns the fingerprints of a batch of one or several inputs."""
-  return functools.reduce(
-      lambda whole, part: whole * np.uint64(31) + part,
-      map(trust_lib.fingerprints, keras.tree.flatten(inputs)))
-
-
-def _outputs(model, head, inputs, start):
-  """Returns the packed outputs of a batch whose first example is `start`."""
-  packed = np.asarray(model(inputs, training=False))
-  if packed.ndim != 3 or packed.shape[1] < 2 or packed.shape[2] != head.dims:
-    raise ValueError(
-        'Argument `model` must return the output of its LogisticNormalHead, of '
-        f'shape [N, 2 + R, {head.dims}]. Received: an output of shape '
-        f'{packed.shape}.')
-  if not np.all(np.isfinite(packed)):
-    raise ValueError(
-        'Argument `model` must have finite outputs. Received: NaN or infinity '
-        f'among those for examples {start} to {start + len(packed) - 1}.')
-  return packed
+      pred_probs=probabilities)
 
 
 def _likelihoods(outputs, given, alternative, head, label_smoothing):

@@ -1,6 +1,5 @@
 """`audit_features`: from embeddings and labels to a report, nothing trained."""
 
-from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,122 +1,139 @@
-"""Labelled examples: in batches, as classes, and the few that are kept."""
+"""Labelled examples, in all the forms that `keras.Model.fit` takes them in."""
 
+from collections.abc import Callable
 from collections.abc import Iterator
+import dataclasses
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-# So many examples are kept for the gallery of a report.
-_KEPT = 300
+from ln_tfp.audit import passes
 
 
-def batches(x: Any, y: Any, batch_size: int) -> Iterator[tuple[Any, Any]]:
-  """Returns batches of examples and labels, after a check of the arguments."""
-  if isinstance(x, tf.data.Dataset):
+@dataclasses.dataclass(frozen=True)
+class Output:
+  """One of a model's outputs, or its only one.
+
+  Attributes:
+    index: its number; None for the only one.
+    name: its name.
+  """
+  index: int | None = None
+  name: str | None = None
+
+  def of(self, values: Any) -> Any:
+    """Returns what belongs to this output, of all outputs or all labels."""
+    if self.index is None:
+      return values
+    if isinstance(values, dict):
+      return values[self.name]
+    return values[self.index] if isinstance(values, (list, tuple)) else values
+
+
+ONLY = Output()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Examples:
+  """Batches of labelled examples.
+
+  Attributes:
+    begin: starts a pass over batches `(inputs, labels, weight)`; the weight may
+      be None.
+    can_repeat: whether there can be more than one pass.
+    index: names of the examples, or None.
+  """
+  begin: Callable[[], Iterator[tuple[Any, np.ndarray, np.ndarray | None]]]
+  can_repeat: bool
+  index: Any = None
+
+  def check_order(self) -> None:
+    """Refuses examples that come in another order when read again."""
+    if not self.can_repeat:
+      return
+    first, second = (
+        passes.checksum(next(self.begin(), ())[:2]) for _ in range(2))
+    if first != second:
+      raise ValueError(f'Argument `x` {passes.SHUFFLED}')
+
+  def pick(self, positions: np.ndarray) -> dict[int, np.ndarray]:
+    """Returns the inputs at some positions, where there is one input."""
+    wanted, start, found = set(map(int, positions)), 0, {}
+    if not self.can_repeat or not wanted:
+      return found
+    for inputs, labels, _ in self.begin():
+      if keras.tree.is_nested(inputs):
+        return {}
+      for i in wanted.intersection(range(start, start + len(labels))):
+        found[i] = np.array(inputs[i - start])
+      start += len(labels)
+    return found
+
+
+def open_examples(
+    x: Any, y: Any = None, batch_size: int = 256,
+    output: Output = ONLY) -> Examples:
+  """Returns examples in batches, after a check of the arguments.
+
+  Args:
+    x: see `audit_labels`.
+    y: likewise.
+    batch_size: of arrays.
+    output: whose labels to take.
+  """
+  if passes.is_stream(x):
     if y is not None:
       raise ValueError('Argument `y` must be None if `x` is a dataset, which '
                        'brings its labels.')
-    spec = x.element_spec
-    if not isinstance(spec, tuple) or len(spec) != 2:
-      raise ValueError('Argument `x` must be a dataset of pairs (examples, '
-                       f'labels). Received: element_spec={spec}.')
-    if x.cardinality() == tf.data.INFINITE_CARDINALITY:
-      raise ValueError('Argument `x` must be a dataset that ends; this one is '
-                       'repeated for ever.')
-    return iter(x)
+    once = isinstance(x, Iterator)
+    begin = (lambda: x) if once else passes.repeatable(x, 'x')
+    return Examples(
+        lambda: (_split(batch, output) for batch in begin()), not once)
   if y is None:
     raise ValueError('Argument `y` must be given unless `x` is a dataset. '
                      'Received: y=None.')
   if batch_size < 1:
     raise ValueError('Argument `batch_size` must be positive. '
                      f'Received: batch_size={batch_size}.')
-  y = np.asarray(y)
-  x = keras.tree.map_structure(np.asarray, x) if isinstance(
-      x, (dict, tuple)) else np.asarray(x)
+  index = getattr(x, 'index', None) if hasattr(x, 'iloc') else None
+  x = keras.tree.map_structure(np.asarray, x) if _is_structure(
+      x) else np.asarray(x)
+  y = np.asarray(output.of(y))
   lengths = {len(array) for array in keras.tree.flatten(x)}
   if y.ndim == 0 or lengths != {len(y)}:
     raise ValueError(
         'Arguments `x` and `y` must have the same length. Received: '
         f'{", ".join(map(str, sorted(lengths)))} examples and '
         f'{len(y) if y.ndim else "a single"} labels.')
-  return (
-      (keras.tree.map_structure(lambda a, s=start: a[s:s + batch_size], x),
-       y[start:start + batch_size])
-      for start in range(0, len(y), batch_size))
+  return Examples(
+      lambda: ((keras.tree.map_structure(
+          lambda a, s=start: a[s:s + batch_size], x),
+                y[start:start + batch_size], None)
+               for start in range(0, len(y), batch_size)), True, index)
 
 
-def to_classes(labels: Any, num_classes: int, start: int = 0) -> np.ndarray:
-  """Returns labels `[N]`, `[N, 1]` or one-hot rows `[N, K]` as int32 `[N]`.
+def _is_structure(x):
+  """Whether `x` is several inputs, rather than a list of numbers."""
+  if isinstance(x, dict):
+    return True
+  return isinstance(x, (list, tuple)) and all(
+      isinstance(part, (np.ndarray, tf.Tensor)) and part.ndim > 0
+      for part in x) and (isinstance(x, tuple) or len(x) > 0)
 
-  Args:
-    labels: the labels.
-    num_classes: K.
-    start: position of the first of them in the data, for errors.
-  """
-  labels = np.asarray(labels)
-  if labels.dtype.kind not in 'iufb':
-    raise ValueError('Argument `y` must hold numbers. Received: '
-                     f'dtype={labels.dtype}.')
-  if labels.ndim == 2 and labels.shape[1] == num_classes > 1:
-    ones = (labels == 1).sum(axis=1)
-    wrong = (ones != 1) | ((labels != 0).sum(axis=1) != 1)
-    if wrong.any():
-      first = int(np.argmax(wrong))
-      raise ValueError(
-          'Argument `y` must hold labels or one-hot rows; soft labels cannot '
-          f'be audited. Received: {labels[first]} at position '
-          f'{start + first}.')
-    return labels.argmax(axis=1).astype(np.int32)
-  if labels.ndim == 2 and labels.shape[1] == 1:
-    labels = labels[:, 0]
-  if labels.ndim != 1:
+
+def _split(batch, output):
+  """Returns inputs, labels and weight of a batch of a dataset."""
+  if not isinstance(batch, (tuple, list)) or len(batch) not in (2, 3):
     raise ValueError(
-        'Argument `y` must hold labels of shape [N] or [N, 1], or one-hot rows '
-        f'[N, {num_classes}]. Received: shape={labels.shape}.')
-  valid = (labels >= 0) & (labels < num_classes) & (labels == np.floor(labels))
-  if not valid.all():
-    first = int(np.argmin(valid))
-    raise ValueError(
-        f'Argument `y` must hold whole labels from 0 to {num_classes - 1}. '
-        f'Received: {labels[first]} at position {start + first}.')
-  return labels.astype(np.int32)
-
-
-class Keeper:
-  """Keeps the examples that fit their labels worst, for the gallery.
-
-  A dataset can be read only once, and need not fit in memory.
-  """
-
-  def __init__(self):
-    self._ratios = {}
-    self._arrays = {}
-
-  @property
-  def examples(self) -> dict[int, np.ndarray]:
-    """The kept examples by position."""
-    self._prune()
-    return self._arrays
-
-  def add(self, inputs: Any, start: int, ratios: np.ndarray) -> None:
-    """Looks at a batch.
-
-    Args:
-      inputs: the examples. Those of a model with several inputs have no
-        picture and are not kept.
-      start: position of the first of them.
-      ratios: `[N]`, high where the label does not fit.
-    """
-    if keras.tree.is_nested(inputs):
-      return
-    for row in np.argsort(-ratios)[:_KEPT]:
-      self._ratios[start + int(row)] = ratios[row]
-      self._arrays[start + int(row)] = np.array(inputs[row])
-    if len(self._arrays) > 4 * _KEPT:
-      self._prune()
-
-  def _prune(self):
-    order = sorted(self._ratios, key=self._ratios.get, reverse=True)[:_KEPT]
-    self._ratios = {i: self._ratios[i] for i in order}
-    self._arrays = {i: self._arrays[i] for i in order}
+        'Argument `x` must be a dataset of pairs (examples, labels), or of '
+        f'(examples, labels, weights). Received: a batch {type(batch)}'
+        f'{f" of {len(batch)}" if isinstance(batch, (tuple, list)) else ""}.')
+  inputs, labels, *weight = batch
+  labels = output.of(labels)
+  if isinstance(labels, (dict, list, tuple)):
+    raise ValueError('Argument `output` must name one of the outputs: there '
+                     'are labels for several.')
+  weight = np.asarray(output.of(weight[0])) if weight else None
+  return inputs, np.asarray(labels), weight

@@ -33,7 +33,7 @@ class Given:
 
 def read(
     labels: Any, class_names: Sequence[str] | None = None,
-    ignore_class: Any = None) -> Given:
+    ignore_class: Any = None, argument: str = 'labels') -> Given:
   """Reads labels.
 
   Args:
@@ -42,6 +42,7 @@ def read(
     class_names: of all classes; numbers are then 0 to K - 1. By default the
       labels that there are, in their order.
     ignore_class: the label that stands for none, such as -1.
+    argument: what the labels are called, for errors.
   """
   labels = np.asarray(labels)
   if labels.ndim == 2 and labels.shape[1] == 1:
@@ -52,10 +53,10 @@ def read(
       raise ValueError('Argument `class_names` must have different names. '
                        f'Received: class_names={class_names}.')
   if labels.ndim == 2:
-    return _read_rows(labels, class_names, ignore_class)
+    return _read_rows(labels, class_names, ignore_class, argument)
   if labels.ndim != 1:
     raise ValueError(
-        'Argument `labels` must have the shape [N], [N, 1] or [N, K]. '
+        f'Argument `{argument}` must have the shape [N], [N, 1] or [N, K]. '
         f'Received: shape={labels.shape}.')
   missing = _is_missing(labels)
   if ignore_class is not None:
@@ -65,7 +66,7 @@ def read(
     present = np.array([_plain(label) for label in present])
   numeric = present.dtype.kind in 'iufb'
   if numeric:
-    _check_whole(present, np.flatnonzero(~missing))
+    _check_whole(present, np.flatnonzero(~missing), argument)
     present = present.astype(np.int64)
   else:
     present = present.astype(str)
@@ -81,23 +82,24 @@ def read(
       present, bool)
   if unknown.any():
     first = int(np.argmax(unknown))
+    position = np.flatnonzero(~missing)[first]
     raise ValueError(
-        f'Argument `labels` must hold classes of {_shorten(known)}. Received: '
-        f'{present[first]} at position {np.flatnonzero(~missing)[first]}.')
+        f'Argument `{argument}` must hold classes of {_shorten(known)}. '
+        f'Received: {present[first]} at position {position}.')
   classes = np.full(len(labels), MISSING, np.int32)
   classes[~missing] = numbers
   return Given(classes, class_names)
 
 
-def _read_rows(rows, class_names, ignore_class):
+def _read_rows(rows, class_names, ignore_class, argument):
   """Reads one-hot and soft labels."""
   size = rows.shape[1]
   if class_names is None:
     class_names = tuple(map(str, range(size)))
   if len(class_names) != size or rows.dtype.kind not in 'iufb':
     raise ValueError(
-        'Argument `labels` of two dimensions must hold one-hot or soft rows '
-        f'[N, {len(class_names)}]. Received: shape={rows.shape}, '
+        f'Argument `{argument}` of two dimensions must hold one-hot or soft '
+        f'rows [N, {len(class_names)}]. Received: shape={rows.shape}, '
         f'dtype={rows.dtype}.')
   sums = rows.sum(axis=1)
   valid = np.all(rows >= 0, axis=1) & (
@@ -105,8 +107,8 @@ def _read_rows(rows, class_names, ignore_class):
   if not valid.all():
     first = int(np.argmin(valid))
     raise ValueError(
-        'Argument `labels` must hold rows that are not negative and sum to '
-        'one, or to zero for no label; several annotators are for '
+        f'Argument `{argument}` must hold rows that are not negative and sum '
+        'to one, or to zero for no label; several annotators are for '
         f'`ln_tfp.consensus`. Received: {rows[first]} at position {first}.')
   classes = np.where(sums == 0, MISSING, rows.argmax(axis=1)).astype(np.int32)
   if ignore_class is not None:
@@ -131,14 +133,14 @@ def _plain(label):
   return label.decode() if isinstance(label, bytes) else label
 
 
-def _check_whole(labels, positions):
+def _check_whole(labels, positions, argument):
   whole = (labels >= 0) & (labels == np.floor(labels))
   if not whole.all():
     first = int(np.argmin(whole))
     raise ValueError(
-        'Argument `labels` must hold whole numbers that are not negative, or '
-        f'names. Received: {labels[first]} at position {positions[first]}. If '
-        'it stands for no label, say so by `ignore_class`.')
+        f'Argument `{argument}` must hold whole numbers that are not negative, '
+        f'or names. Received: {labels[first]} at position {positions[first]}. '
+        'If it stands for no label, say so by `ignore_class`.')
 
 
 def _shorten(known):

@@ -5,8 +5,9 @@ from typing import Any
 import keras
 import numpy as np
 
-from ln_tfp import heads
+from ln_tfp.audit import auditing
 from ln_tfp.audit import examples
+from ln_tfp.audit import given
 
 
 class MarginRecorder(keras.callbacks.Callback):
@@ -34,7 +35,8 @@ class MarginRecorder(keras.callbacks.Callback):
 
   def __init__(self, x: Any, y: Any = None, batch_size: int = 256):
     super().__init__()
-    self._batches = lambda: examples.batches(x, y, batch_size)
+    self._examples = examples.open_examples(x, y, batch_size)
+    self._examples.check_order()
     self._total = 0.
     self.epochs = 0
 
@@ -46,16 +48,23 @@ class MarginRecorder(keras.callbacks.Callback):
 
   def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
     self._total += np.concatenate([
-        _margins(self.model(inputs, training=False), labels)
-        for inputs, labels in self._batches()])
+        self._margins(self.model(inputs, training=False), labels)
+        for inputs, labels, _ in self._examples.begin()])
     self.epochs += 1
 
+  def _margins(self, outputs, labels):
+    """Returns the margins of a batch, float64 `[B]`."""
+    logits = np.asarray(outputs, np.float64)
+    if logits.ndim == 3:  # a Logistic-Normal head's; K - 1 without the dummy
+      logits = logits[:, 0]
+      missing = auditing.find_head(self.model).num_classes - logits.shape[1]
+      logits = np.pad(logits, [(0, 0), (0, missing)])
+    labels = given.read(labels, range(logits.shape[1]), argument='y').classes
+    return margins_of(logits, labels)
 
-def _margins(outputs, labels):
-  """Returns the margins of a batch, float64 `[B]`."""
-  outputs = np.asarray(outputs, np.float64)
-  logits = outputs[:, 0] if outputs.ndim == 3 else outputs
-  labels = examples.to_classes(labels, logits.shape[1])
+
+def margins_of(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
+  """Returns the logit of each label minus the largest other one, `[N]`."""
   rows = np.arange(len(labels))
   others = logits.copy()
   others[rows, labels] = -np.inf

@@ -5,6 +5,7 @@ import csv
 
 import keras
 import numpy as np
+import pandas as pd
 import pytest
 import tensorflow as tf
 
@@ -45,7 +46,7 @@ def _planted_report(**arguments):
   rng = np.random.default_rng(0)
   means = 5. * np.eye(K)[true] + .1 * rng.normal(size=(40, K))
   return ln_tfp.audit_labels(
-      model, means.astype(np.float32), given, **arguments)
+      model, means.astype(np.float32), given, evidence='outputs', **arguments)
 
 
 def _oracle(outputs, head, label):
@@ -71,7 +72,7 @@ def _oracle(outputs, head, label):
 def test_each_figure_is_that_of_the_dense_normal(covariance, rank, dummy_class):
   model, head = _model(covariance, dummy_class, rank=rank)
   x, y = _examples()
-  report = ln_tfp.audit_labels(model, x, y)
+  report = ln_tfp.audit_labels(model, x, y, evidence='outputs')
   outputs = model(x).numpy().astype(np.float64)
   for i in range(len(y)):
     norm, term, density, scale = _oracle(outputs[i], head, y[i])
@@ -138,33 +139,35 @@ def test_datasets_and_arrays_and_all_kinds_of_labels_give_the_same():
     np.testing.assert_allclose(found.quality, expected.quality, rtol=1e-4)
 
 
-def test_a_shuffled_dataset_is_read_only_once():
+def test_a_dataset_that_shuffles_is_refused():
   model, _ = _model()
   x, y = _examples()
   dataset = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(40).batch(16)
-  found = ln_tfp.audit_labels(model, dataset)
-  whole = ln_tfp.audit_labels(model, x, y)
-  np.testing.assert_allclose(
-      np.sort(found.residual_norm), np.sort(whole.residual_norm), rtol=1e-4)
-  np.testing.assert_array_equal(np.bincount(found.given), np.bincount(y))
-  for i, example in found.examples.items():
-    assert found.given[i] in y[np.all(x == example, axis=1)]
+  with pytest.raises(ValueError, match='`x` came in another order'):
+    ln_tfp.audit_labels(model, dataset)
+  fixed = tf.data.Dataset.from_tensor_slices((x, y)).shuffle(
+      40, seed=1, reshuffle_each_iteration=False).batch(16)
+  found = ln_tfp.audit_labels(model, fixed)
+  np.testing.assert_array_equal(
+      found.given, np.concatenate([labels for _, labels in fixed]))
 
 
 @pytest.mark.parametrize('change, message', [
     (dict(y=np.zeros(39)), '`x` and `y` must have the same length'),
-    (dict(y=np.full(40, K)), 'whole labels from 0 to 3. Received: 4 at'),
-    (dict(y=np.full(40, -1)), 'whole labels from 0 to 3'),
-    (dict(y=np.full(40, .5)), 'whole labels from 0 to 3'),
-    (dict(y=np.full((40, K), .25)), 'soft labels cannot be audited'),
-    (dict(y=np.zeros((40, 3))), r'shape \[N\] or \[N, 1\]'),
-    (dict(y=np.full(40, 'cat')), 'must hold numbers'),
+    (dict(y=np.full(40, K)), '`y` must hold classes of 0, 1, 2, 3. Rec'),
+    (dict(y=np.full(40, -1)), 'whole numbers that are not negative'),
+    (dict(y=np.full(40, .5)), 'whole numbers'),
+    (dict(y=np.full((40, K), .3)), 'sum to one'),
+    (dict(y=np.zeros((40, 3))), r'soft rows \[N, 4\]'),
+    (dict(y=np.full(40, 'cat')), '`class_names` must have 4'),
     (dict(y=None), '`y` must be given'),
     (dict(x=np.zeros((0, 5)), y=np.zeros(0)), 'at least one example'),
     (dict(x=np.full((40, 5), np.nan, np.float32)), 'finite outputs'),
     (dict(ids=[1, 2]), '`ids` must have 40 entries'),
-    (dict(class_names=['a', 'b']), '`class_names` must have 4'),
-    (dict(class_names=['a', 'b', 'b', 'c']), '`class_names` must have 4'),
+    (dict(class_names=['a', 'b']), 'classes of 0, 1. Received'),
+    (dict(class_names=['a', 'b', 'b', 'c']), '`class_names` must have'),
+    (dict(evidence='folds'), '`evidence` must be one of'),
+    (dict(output='second'), '`output` must be one of'),
     (dict(certain=np.zeros(40)), '`certain` must be a bool array'),
     (dict(batch_size=0), '`batch_size` must be positive'),
     (dict(label_smoothing=0.), '`label_smoothing` must be in'),
@@ -191,7 +194,7 @@ def test_datasets_without_labels_or_with_more_are_refused():
   pairs = tf.data.Dataset.from_tensor_slices((x, y)).batch(2)
   with pytest.raises(ValueError, match='`y` must be None'):
     ln_tfp.audit_labels(model, pairs, y)
-  with pytest.raises(ValueError, match='dataset that ends'):
+  with pytest.raises(ValueError, match='`x` must end'):
     ln_tfp.audit_labels(model, pairs.repeat())
 
 
@@ -243,3 +246,167 @@ def test_the_page_of_a_data_set_without_issues_says_so(tmp_path):
   assert '2 labels of 2 classes: 0 look wrong (0.0 %).' in str(report)
   report.save(tmp_path / 'audit.html')
   assert 'There is nothing to show.' in (tmp_path / 'audit.html').read_text()
+
+
+def _trained(x, y, *layers, epochs=20, num_classes=K):
+  """A small network that is trained on labels."""
+  keras.utils.set_random_seed(0)
+  model = keras.Sequential([
+      keras.Input(x.shape[1:]), *layers,
+      ln_tfp.LogisticNormalHead(num_classes)])
+  model.compile(keras.optimizers.Adam(.01), loss=ln_tfp.nll)
+  model.fit(x, y, epochs=epochs, verbose=0)
+  return model
+
+
+def _clouds(num=400, wrong=.2, seed=0):
+  rng = np.random.default_rng(seed)
+  true = rng.integers(0, K, num)
+  x = (3. * np.eye(K, 5)[true] + rng.normal(size=(num, 5))).astype(np.float32)
+  given = ln_tfp.noise.corrupt(true, f'sym:{wrong}', num_classes=K)
+  return x, given, true
+
+
+def test_wrong_labels_learnt_by_heart_are_found_before_the_trained_layers():
+  x, given, true = _clouds()
+  model = _trained(
+      x, given, *(keras.layers.Dense(256, activation='relu') for _ in range(3)),
+      epochs=150)
+  auto = ln_tfp.audit_labels(model, x, given)
+  frozen = ln_tfp.audit_labels(model, x, given, evidence='frozen')
+  np.testing.assert_array_equal(auto.quality, frozen.quality)
+  wrong = given != true
+  assert np.mean(auto.is_issue[wrong]) > .8
+  assert np.mean(auto.is_issue[~wrong]) < .05
+  spoilt = ln_tfp.audit_labels(model, x, given, evidence='features')
+  assert np.mean(spoilt.is_issue[wrong]) < np.mean(auto.is_issue[wrong])
+  assert auto.trust.kind == 'leave-one-out'
+  assert auto.residual_norm is not None  # the head's figures are there, too
+
+
+def test_features_that_had_to_be_learnt_are_used():
+  """The classes are the signs of two products: not linear in the inputs."""
+  rng = np.random.default_rng(1)
+  x = rng.normal(size=(600, 12)).astype(np.float32)
+  true = 2 * (x[:, 0] * x[:, 1] > 0) + (x[:, 2] * x[:, 3] > 0)
+  given = ln_tfp.noise.corrupt(true, 'sym:0.2', num_classes=K)
+  model = _trained(x, true, keras.layers.Dense(64, activation='relu'),
+                   epochs=60)
+  auto = ln_tfp.audit_labels(model, x, given)
+  features = ln_tfp.audit_labels(model, x, given, evidence='features')
+  np.testing.assert_array_equal(auto.quality, features.quality)
+  frozen = ln_tfp.audit_labels(model, x, given, evidence='frozen')
+  wrong = given != true
+  assert np.mean(auto.is_issue[wrong]) > .6
+  assert np.mean(frozen.is_issue[wrong]) < .4
+
+
+def test_features_are_those_of_the_frozen_backbone():
+  x, given, _ = _clouds()
+  keras.utils.set_random_seed(0)
+  backbone = keras.Sequential([
+      keras.Input((5,)), keras.layers.Dense(16, activation='tanh')])
+  backbone.trainable = False
+  model = _trained(x, given, backbone, epochs=2)
+  report = ln_tfp.audit_labels(model, x, given)
+  expected = ln_tfp.audit_features(backbone.predict(x, verbose=0), given)
+  np.testing.assert_allclose(report.quality, expected.quality, atol=1e-5)
+
+
+class _Batches(keras.utils.PyDataset):
+
+  def __init__(self, *columns):
+    super().__init__()
+    self._columns = columns
+
+  def __len__(self):
+    return 4
+
+  def __getitem__(self, index):
+    return tuple(column[index::4] for column in self._columns)
+
+
+@pytest.mark.parametrize('form', [
+    'PyDataset', 'generator', 'function', 'weights', 'data frame'])
+def test_what_fit_takes_the_audit_takes(form):
+  x, given, _ = _clouds(80)
+  model = _trained(x, given, epochs=2)
+  order = np.concatenate([np.arange(i, 80, 4) for i in range(4)])
+  expected = ln_tfp.audit_labels(model, x[order], given[order])
+  batches = _Batches(x, given)
+  ids = np.arange(80)
+  if form == 'data frame':
+    ids = order[::-1] + 100
+    found = ln_tfp.audit_labels(
+        model, pd.DataFrame(x[order], index=ids), pd.Series(given[order]))
+  else:
+    found = ln_tfp.audit_labels(model, {
+        'PyDataset': lambda: batches,
+        'generator': lambda: (batches[i] for i in range(4)),
+        'function': lambda: lambda: (batches[i] for i in range(4)),
+        'weights': lambda: _Batches(x, given, np.full(80, 2.)),
+    }[form]())
+  np.testing.assert_allclose(found.quality, expected.quality, atol=1e-5)
+  np.testing.assert_array_equal(found.ids, ids)
+
+
+def test_labels_of_weight_zero_and_ignored_ones_are_left_out():
+  x, given, _ = _clouds(80)
+  model = _trained(x, given, epochs=2)
+  kept = np.arange(80) % 5 > 0
+  batch = (x, given, kept.astype(np.float32))
+  by_weight = ln_tfp.audit_labels(model, lambda: iter([batch]))
+  ignored = ln_tfp.audit_labels(
+      model, x, np.where(kept, given, -1), ignore_class=-1)
+  for found in (by_weight, ignored):
+    np.testing.assert_array_equal(found.ids, np.flatnonzero(kept))
+    np.testing.assert_array_equal(found.given, given[kept])
+    for i, example in found.examples.items():
+      np.testing.assert_array_equal(example, x[kept][i])
+
+
+def test_names_and_soft_labels_are_understood():
+  x, given, _ = _clouds(80)
+  model = _trained(x, given, epochs=2)
+  expected = ln_tfp.audit_labels(model, x, given)
+  names = np.array(['ant', 'bee', 'cat', 'dog'])
+  named = ln_tfp.audit_labels(model, x, names[given])
+  assert named.class_names == tuple(names)
+  np.testing.assert_allclose(named.quality, expected.quality, atol=1e-5)
+  soft = ln_tfp.audit_labels(model, x, .97 * np.eye(K)[given] + .03 / K)
+  np.testing.assert_array_equal(soft.given, given)
+
+
+@pytest.mark.parametrize('as_dict', [True, False])
+def test_one_of_several_outputs_is_audited(as_dict):
+  x, given, _ = _clouds(80)
+  other = 1 - given % 2
+  inputs = {'a': keras.Input((2,), name='a'),
+            'b': keras.Input((3,), name='b')}
+  hidden = keras.layers.Concatenate()([inputs['a'], inputs['b']])
+  outputs = [ln_tfp.LogisticNormalHead(K, name='kind')(hidden),
+             ln_tfp.LogisticNormalHead(2, name='parity')(hidden)]
+  model = keras.Model(inputs, outputs)
+  labels = {'kind': given, 'parity': other} if as_dict else [given, other]
+  examples = {'a': x[:, :2], 'b': x[:, 2:]}
+  for output in ('parity', 1):
+    found = ln_tfp.audit_labels(model, examples, labels, output=output)
+    np.testing.assert_array_equal(found.given, other)
+    assert found.class_names == ('0', '1')
+  expected = ln_tfp.audit_features(x, given)
+  kind = ln_tfp.audit_labels(model, examples, labels, output='kind')
+  np.testing.assert_allclose(kind.quality, expected.quality, atol=1e-5)
+  with pytest.raises(ValueError, match='`output` says which'):
+    ln_tfp.audit_labels(model, examples, labels)
+
+
+def test_a_model_of_tokens_is_judged_by_what_it_has():
+  rng = np.random.default_rng(0)
+  tokens = rng.integers(0, 50, (60, 8))
+  given = rng.integers(0, K, 60)
+  model = keras.Sequential([
+      keras.Input((8,), dtype='int32'), keras.layers.Embedding(50, 4),
+      keras.layers.GlobalAveragePooling1D(), ln_tfp.LogisticNormalHead(K)])
+  assert len(ln_tfp.audit_labels(model, tokens, given)) == 60
+  with pytest.raises(ValueError, match="cannot be 'frozen'"):
+    ln_tfp.audit_labels(model, tokens, given, evidence='frozen')
