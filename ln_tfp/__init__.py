@@ -11,6 +11,7 @@ from ln_tfp import noise
 from ln_tfp.audit import MarginRecorder
 from ln_tfp.audit import audit_features
 from ln_tfp.audit import audit_labels
+from ln_tfp.audit import consensus
 from ln_tfp.export import from_classifier
 from ln_tfp.export import to_classifier
 from ln_tfp.heads import HeteroscedasticHead

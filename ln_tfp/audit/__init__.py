@@ -10,6 +10,8 @@
 `python -m ln_tfp.audit` trains a model for it, too.
 """
 
+from ln_tfp.audit.agreeing import Consensus
+from ln_tfp.audit.agreeing import consensus
 from ln_tfp.audit.auditing import audit_labels
 from ln_tfp.audit.closed_form import audit_features
 from ln_tfp.audit.decisions import Corrected
@@ -20,6 +22,6 @@ from ln_tfp.audit.report import LabelReport
 from ln_tfp.audit.trust import Trust
 
 __all__ = [
-    'ConfusedPair', 'Corrected', 'Decision', 'LabelReport', 'MarginRecorder',
-    'Trust', 'audit_features', 'audit_labels',
+    'ConfusedPair', 'Consensus', 'Corrected', 'Decision', 'LabelReport',
+    'MarginRecorder', 'Trust', 'audit_features', 'audit_labels', 'consensus',
 ]

@@ -1,5 +1,6 @@
 """`audit_features`: from embeddings and labels to a report, nothing trained."""
 
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 
@@ -75,12 +76,19 @@ def audit_features(
   if not given.is_labelled.all():
     weight = given.is_labelled.astype(np.float32)
   process.fit(source.x, y, weight, certain)
-  chunks = ([process.leave_one_out_] if hasattr(process, 'leave_one_out_')
-            else process.leave_one_out_chunks(source.x, y, weight, certain))
   findings = _Findings(given, process)
-  for chunk in chunks:
+  for chunk in leave_one_out(process, source.x, y, weight, certain):
     findings.add(chunk)
   return _report(findings, given, ids, certain, source.prints)
+
+
+def leave_one_out(
+    process: process_lib.LogisticNormalProcess,
+    *data: Any) -> Iterable[process_lib.LeaveOneOut]:
+  """Returns the predictions of a process fitted to `data`, in parts."""
+  if hasattr(process, 'leave_one_out_'):
+    return [process.leave_one_out_]
+  return process.leave_one_out_chunks(*data)
 
 
 def _report(findings, given, ids, certain, prints):

@@ -66,6 +66,11 @@ class Votes:
     return result
 
   @functools.cached_property
+  def _beside(self) -> sparse.csr_array:
+    """All V_m beside each other, `[n, M K]`: hundreds may vote."""
+    return sparse.hstack(self.matrices, format='csr')
+
+  @functools.cached_property
   def is_labelled(self) -> np.ndarray:
     """Whether anybody says anything, bool `[n]`."""
     if self._soft:
@@ -84,9 +89,8 @@ class Votes:
 
   def log_evidence(self, log_transition: np.ndarray) -> np.ndarray:
     """log P(votes | true class) `[n, K]`, for `[M, K, K]` (m, true, given)."""
-    return sum(
-        votes @ np.ascontiguousarray(logs.T)
-        for votes, logs in zip(self.matrices, log_transition))
+    stacked = np.swapaxes(log_transition, 1, 2).reshape(-1, self.num_classes)
+    return self._beside @ stacked
 
   def counts(self, posterior: np.ndarray) -> np.ndarray:
     """Expected numbers of (true, given) `[M, K, K]`, certain rows left out.
@@ -96,8 +100,9 @@ class Votes:
     """
     if self.certain.any():
       posterior = np.where(self.certain[:, np.newaxis], 0., posterior)
-    return np.stack([
-        (votes.T @ posterior).T.astype(np.float64) for votes in self.matrices])
+    counts = (self._beside.T @ posterior).astype(np.float64)
+    shape = self.num_annotators, self.num_classes, self.num_classes
+    return np.swapaxes(counts.reshape(shape), 1, 2)
 
   def agreement(self, posterior: np.ndarray) -> np.ndarray:
     """The probability that each vote is right, `[n, M]`; NaN where missing."""
