@@ -61,30 +61,7 @@ def trained(features, given, num_classes) -> Verdict:
 
 def logistic_regression(features, given, num_classes) -> Verdict:
   """cleanlab with five folds of logistic regression."""
-  folds = _folds(given)
-
-  def predict(fold, c):
-    seen = folds != fold
-    model = pipeline.make_pipeline(
-        preprocessing.StandardScaler(), linear_model.LogisticRegression(
-            C=c, max_iter=_MAX_ITERATIONS))
-    with warnings.catch_warnings():
-      warnings.simplefilter('ignore')  # not converged at weak regularisation
-      model.fit(features[seen], given[seen])
-    result = np.zeros((np.count_nonzero(~seen), num_classes))
-    result[:, model.classes_] = model.predict_proba(features[~seen])
-    return result / result.sum(axis=1, keepdims=True)
-
-  first = given[folds == 0]
-  tried = {c: predict(0, c) for c in _CS}
-  losses = {c: metrics.log_loss(first, p, labels=np.arange(num_classes))
-            for c, p in tried.items()}
-  best = min(losses, key=losses.get)
-  probabilities = np.zeros((len(given), num_classes))
-  probabilities[folds == 0] = tried[best]
-  for fold in range(1, _NUM_FOLDS):
-    probabilities[folds == fold] = predict(fold, best)
-  return _cleanlab(given, probabilities)
+  return _cleanlab(given, out_of_sample(features, given, num_classes))
 
 
 def nearest_neighbors(features, given, num_classes) -> Verdict:
@@ -114,6 +91,35 @@ def margins(features, given, num_classes) -> Verdict:
   recorder = ln_tfp.MarginRecorder(features, given)
   _cross_entropy(features, given, num_classes, [recorder])
   return Verdict(recorder.margins)
+
+
+def out_of_sample(
+    features: np.ndarray, given: np.ndarray, num_classes: int) -> np.ndarray:
+  """Returns probabilities `[N, K]` by five folds of logistic regression."""
+  folds = _folds(given)
+
+  def predict(fold, c):
+    seen = folds != fold
+    model = pipeline.make_pipeline(
+        preprocessing.StandardScaler(), linear_model.LogisticRegression(
+            C=c, max_iter=_MAX_ITERATIONS))
+    with warnings.catch_warnings():
+      warnings.simplefilter('ignore')  # not converged at weak regularisation
+      model.fit(features[seen], given[seen])
+    result = np.zeros((np.count_nonzero(~seen), num_classes))
+    result[:, model.classes_] = model.predict_proba(features[~seen])
+    return result / result.sum(axis=1, keepdims=True)
+
+  first = given[folds == 0]
+  tried = {c: predict(0, c) for c in _CS}
+  losses = {c: metrics.log_loss(first, p, labels=np.arange(num_classes))
+            for c, p in tried.items()}
+  best = min(losses, key=losses.get)
+  probabilities = np.zeros((len(given), num_classes))
+  probabilities[folds == 0] = tried[best]
+  for fold in range(1, _NUM_FOLDS):
+    probabilities[folds == fold] = predict(fold, best)
+  return probabilities
 
 
 CONTESTANTS: dict[str, Callable[..., Verdict]] = {
