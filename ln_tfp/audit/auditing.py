@@ -11,11 +11,11 @@ import tensorflow as tf
 from ln_tfp import heads
 from ln_tfp import losses
 from ln_tfp.audit import closed_form
+from ln_tfp.audit import embedding
 from ln_tfp.audit import evidence as evidence_lib
 from ln_tfp.audit import examples as examples_lib
 from ln_tfp.audit import given as given_lib
 from ln_tfp.audit import report as report_lib
-from ln_tfp.audit import running
 from ln_tfp.audit import transitions
 from ln_tfp.audit import trust as trust_lib
 
@@ -88,7 +88,8 @@ def audit_labels(
   head = find_head(model, chosen)
   examples = examples_lib.open_examples(x, y, batch_size, chosen)
   examples.check_order()
-  run = running.run(running.Embedder(model, chosen, evidence), head, examples)
+  run = embedding.run(
+      embedding.Embedder(model, chosen, evidence), head, examples)
   given = _read_labels(run, head.num_classes, class_names, ignore_class)
   num = len(given)
   if ids is None:

@@ -1,135 +1,195 @@
-"""What a model makes of all examples: outputs, and features to judge by."""
+"""The work of `python -m ln_tfp.audit`: read, audit, print, write."""
 
 import dataclasses
-import functools
-from typing import Any
+import json
+import pathlib
+import sys
+import zipfile
 
 import keras
 import numpy as np
 
-from ln_tfp import heads
-from ln_tfp.audit import examples as examples_lib
-from ln_tfp.audit import trust as trust_lib
-from ln_tfp.audit import untouched
+import ln_tfp
+from ln_tfp.audit import backbones
+from ln_tfp.audit import decisions as decisions_lib
+from ln_tfp.audit import files
+from ln_tfp.audit import fitting
+from ln_tfp.audit import output as output_lib
 
-_WIDEST = 20_000  # features of one example
+_SIZE = 32  # side of images that a small network is trained on
+_DESCRIPTIONS = {
+    'labels.csv': 'all labels with their quality',
+    'audit.html': 'open it in a browser, decide, download decisions.csv',
+    'classifier.keras': 'a plain Keras classifier',
+}
 
 
-class Embedder:
-  """Runs a model on inputs: packed outputs, and features by kind.
+def run(arguments, load_named) -> None:
+  """Audits what the arguments of the command name.
 
   Args:
-    model: with a `LogisticNormalHead`.
-    output: which of its outputs.
-    evidence: the kind of features wanted, see `audit_labels`.
+    arguments: of the command.
+    load_named: serves `--dataset`.
   """
-
-  def __init__(self, model: keras.Model, output: examples_lib.Output,
-               evidence: str):
-    self._model, self._output = model, output
-    self._sizes = {}
-    if evidence == 'outputs':
-      return
-    found = {}
-    if getattr(model, 'outputs', None):
-      packed = model.outputs[output.index or 0]
-      found = untouched.features_before(packed)
-    usable = {kind: tensors for kind, tensors in found.items()
-              if _are_usable(tensors)}
-    if evidence != 'auto':
-      if evidence not in usable:
-        raise ValueError(
-            f'Argument `evidence` cannot be {evidence!r} for this model: there '
-            'must be floating-point features of a fixed size, and at most '
-            f'{_WIDEST}. Found: {found.get(evidence)}.')
-      usable = {evidence: usable[evidence]}
-    if usable:
-      self._sizes = {kind: len(tensors) for kind, tensors in usable.items()}
-      inputs = (model.inputs[0] if isinstance(model, keras.Sequential)
-                else model.input)
-      self._model = keras.Model(
-          inputs, [packed, *(t for part in usable.values() for t in part)])
-
-  def __call__(self, inputs: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    values = self._model(inputs, training=False)
-    if not self._sizes:
-      return np.asarray(self._output.of(values)), {}
-    packed, *tensors = map(np.asarray, values)
-    features = {}
-    for kind, size in self._sizes.items():
-      parts, tensors = tensors[:size], tensors[size:]
-      features[kind] = np.concatenate(
-          [np.reshape(part, [len(packed), -1]) for part in parts],
-          axis=1).astype(np.float32)
-    return packed, features
+  folder = pathlib.Path(arguments.output)
+  output_lib.check(
+      folder, (arguments.data, arguments.images, arguments.labels,
+               arguments.decisions), arguments.overwrite)
+  data = _load(arguments, load_named)
+  data, certain = _decide(data, arguments.decisions)
+  for note in data.notes:
+    print(note)
+  report, classifier = _audit(data, certain, arguments)
+  print(f'\n{report}\n')
+  if data.clean_labels is not None:
+    _print_found(report, data)
+  writers = {'labels.csv': report.to_csv, 'audit.html': report.save}
+  if classifier is not None:
+    writers['classifier.keras'] = lambda path: save_classifier(
+        classifier, path, data.class_names)
+  output_lib.write(folder, writers, arguments.overwrite)
+  for name in writers:
+    print(f'{folder / name}: {_DESCRIPTIONS[name]}')
+  if classifier is not None:
+    print(f'Its outputs, in order: {", ".join(data.class_names)}')
 
 
-def _are_usable(tensors):
-  """Whether tensors can be columns of numbers, and not too many."""
-  shapes = [tensor.shape[1:] for tensor in tensors]
-  return bool(tensors) and all(
-      keras.backend.is_float_dtype(tensor.dtype) for tensor in tensors) and all(
-          None not in shape for shape in shapes) and (
-              sum(int(np.prod(shape)) for shape in shapes) <= _WIDEST)
+def save_classifier(model: keras.Model, path, class_names) -> None:
+  """Writes a model, and in it `class_names.json`, which Keras passes over."""
+  model.save(path)
+  with zipfile.ZipFile(path, 'a') as archive:
+    archive.writestr('class_names.json', json.dumps(class_names))
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Run:
-  """What a model makes of all examples.
-
-  Attributes:
-    outputs: packed `[N, 2 + R, D]`.
-    features: `[N, F]` by kind.
-    labels: as they came.
-    ignored: bool `[N]`, those of weight zero.
-    prints: uint64 `[N]`, fingerprints of the inputs.
-  """
-  outputs: np.ndarray
-  features: dict[str, np.ndarray]
-  labels: np.ndarray
-  ignored: np.ndarray
-  prints: np.ndarray
-
-
-def run(embed: Embedder, head: heads.LogisticNormalHead,
-        examples: examples_lib.Examples) -> Run:
-  """Runs a model on all examples, once."""
-  parts, start = [], 0
-  for inputs, labels, weight in examples.begin():
-    packed, features = embed(inputs)
-    _check_outputs(packed, head, start)
-    if len(labels) != len(packed):
-      raise ValueError(
-          'Argument `x` must have one label for each example. Received: '
-          f'{len(labels)} labels for {len(packed)} examples.')
-    ignored = np.zeros(len(labels), bool) if weight is None else (
-        np.reshape(weight, [len(labels), -1]) == 0).all(axis=1)
-    parts.append((packed, features, labels, ignored, _fingerprints(inputs)))
-    start += len(labels)
-  if not start:
-    raise ValueError('Argument `x` must have at least one example.')
-  outputs, features, *rest = zip(*parts)
-  return Run(
-      np.concatenate(outputs),
-      {kind: np.concatenate([part[kind] for part in features])
-       for kind in features[0]}, *map(np.concatenate, rest))
+def _load(arguments, load_named):
+  sources = [name for name in ('data', 'images', 'dataset')
+             if getattr(arguments, name) is not None]
+  if len(sources) > 1:
+    raise files.InputError(
+        'DATA, --images and --dataset exclude each other.')
+  path = arguments.data or arguments.images
+  if path is not None:
+    if arguments.noise:
+      raise files.InputError('--noise needs --dataset.')
+    return files.load(
+        path, arguments.labels, arguments.classes, label=arguments.label,
+        identifier=arguments.id, ignore=arguments.ignore,
+        allow_outside=arguments.allow_outside)
+  if arguments.labels or arguments.classes or arguments.label:
+    raise files.InputError('--labels, --label and --classes need DATA.')
+  name, noise = arguments.dataset, arguments.noise
+  if name is None:
+    name, noise = 'digits', noise or 'sym:0.2'
+    print('Demonstration: handwritten digits, some labels changed at random.')
+  return load_named(name, noise or 'none', arguments.data_dir, arguments.seed)
 
 
-def _check_outputs(packed, head, start):
-  """Refuses outputs that are not the head's; `start` is the first example."""
-  if packed.ndim != 3 or packed.shape[1] < 2 or packed.shape[2] != head.dims:
-    raise ValueError(
-        'Argument `model` must return the output of its LogisticNormalHead, of '
-        f'shape [N, 2 + R, {head.dims}]. Received: an output of shape '
-        f'{packed.shape}.')
-  if not np.all(np.isfinite(packed)):
-    raise ValueError(
-        'Argument `model` must have finite outputs. Received: NaN or infinity '
-        f'among those for examples {start} to {start + len(packed) - 1}.')
+def _decide(data, path):
+  """Returns the data after decisions, and which labels are certain."""
+  if path is None:
+    return data, np.zeros(len(data), bool)
+  names = np.array(data.class_names, object)
+  try:
+    after = decisions_lib.apply(path, data.ids, names[data.labels])
+    labels, _ = files.encode(after.labels.astype(str), data.class_names)
+  except ValueError as error:
+    raise files.InputError(f'--decisions: {error}') from error
+  print(f'{path}: {np.count_nonzero(after.certain):,} labels are certain, '
+        f'{len(after.changes):,} of them or of removed ones are changed.')
+  return _subset(dataclasses.replace(data, labels=labels),
+                 after.kept), after.certain[after.kept]
 
 
-def _fingerprints(inputs):
-  """Returns the fingerprints of a batch of one or several inputs."""
-  return functools.reduce(
-      lambda whole, part: whole * np.uint64(31) + part,
-      map(trust_lib.fingerprints, keras.tree.flatten(inputs)))
+def _subset(data, kept):
+  if kept.all():
+    return data
+  positions = np.flatnonzero(kept)
+  pick = lambda values: None if values is None else values[kept]
+  rows = None if data.rows is None else [data.rows[i] for i in positions]
+  inputs = data.inputs.subset(positions) if isinstance(
+      data.inputs, files.ImageFolder) else data.inputs[kept]
+  return dataclasses.replace(
+      data, inputs=inputs, labels=pick(data.labels), ids=pick(data.ids),
+      clean_labels=pick(data.clean_labels), rows=rows)
+
+
+def _audit(data, certain, arguments):
+  """Returns the report, ready for its page, and a classifier or None."""
+  inputs = data.inputs
+  names = {'ids': data.ids, 'class_names': data.class_names,
+           'certain': certain}
+  backbone = _backbone(arguments, inputs)
+  if backbone is None and isinstance(inputs, files.ImageFolder):
+    inputs = inputs.array(arguments.size or _SIZE, sys.stderr)
+  _print_size(data, inputs, backbone)
+  if backbone is not None:
+    features = backbones.embed(backbone, inputs, sys.stderr)
+  elif inputs.ndim == 2:
+    features = inputs
+  else:
+    features = None
+  if features is not None:
+    report, classifier = _audit_features(
+        features, data.labels, names, arguments)
+    if backbone is not None:
+      classifier = keras.Sequential([backbone.model, classifier])
+  else:
+    model = fitting.fit(
+        inputs, data.labels, len(data.class_names), epochs=arguments.epochs,
+        seed=arguments.seed, progress=sys.stderr)
+    report = ln_tfp.audit_labels(model, inputs, data.labels, **names)
+    classifier = ln_tfp.to_classifier(model)
+    features = inputs
+  if arguments.budget or arguments.precision:
+    report = report.flag(arguments.budget, arguments.precision)
+  report = report.with_examples(
+      None if data.rows is not None else data.inputs, features=features,
+      rows=data.rows, shown=arguments.shown)
+  return report, classifier if data.rows is None else None
+
+
+def _audit_features(features, labels, names, arguments):
+  model = fitting.fit(
+      features, labels, len(names['class_names']), epochs=arguments.epochs,
+      seed=arguments.seed, progress=sys.stderr)
+  return (ln_tfp.audit_labels(model, features, labels, **names),
+          ln_tfp.to_classifier(model))
+
+
+def _backbone(arguments, inputs):
+  if arguments.backbone is None:
+    return None
+  if not isinstance(inputs, files.ImageFolder) and inputs.ndim != 4:
+    raise files.InputError('--backbone needs images.')
+  backbone = backbones.load(arguments.backbone, arguments.size)
+  if backbone is None:
+    print('--backbone=auto: no pretrained network is on this machine or could '
+          'be fetched; a small one is trained instead.')
+  return backbone
+
+
+def _print_size(data, inputs, backbone):
+  """Says what will be done, and what it needs."""
+  num, classes = len(data), len(data.class_names)
+  if backbone is not None:
+    width = backbone.model.output_shape[-1]
+    how = f'embedded by {backbone.name}'
+    size = num * width * 4 + width**2 * 8 * 3
+  else:
+    shape = inputs.shape[1:]
+    how = f'of shape {"x".join(map(str, shape))}'
+    if len(shape) > 1:
+      how += f'; network: {fitting.choose_network(shape)}'
+    width = int(np.prod(shape))
+    size = inputs.nbytes + width**2 * 8 * 3 * (len(shape) == 1)
+  size += num * classes * 12 + 3 * 8 * classes**2
+  print(f'{num:,} examples of {classes:,} classes, {how}; about '
+        f'{max(size / 2**30, .1):.1f} GB of memory beside TensorFlow')
+
+
+def _print_found(report, data):
+  wrong = data.labels != data.clean_labels
+  found = np.count_nonzero(wrong & report.is_issue)
+  false_alarms = np.count_nonzero(~wrong & report.is_issue)
+  print(f'{np.count_nonzero(wrong):,} labels are known to be wrong: '
+        f'{found:,} of them were found, with {false_alarms:,} false alarms.\n')
