@@ -35,8 +35,8 @@ _MAX_STEPS = 100
 _TOLERANCE = 1e-5  # of the objective, per row
 _TINY = 1e-10
 # Weak priors keep beta finite where classes are separable, and b where one of
-# them has few rows: log beta ~ N(log 5, 1), b ~ N(0, 1).
-_LOG_BETA = np.log(5.)
+# them has few rows: log beta ~ N(log 20, 1), b ~ N(0, 1).
+_LOG_BETA = np.log(20.)
 _MIN_VARIANCE = 1e-4
 _MANY_CLASSES = 50
 _HELD_OUT_ROWS = 5_000
