@@ -72,8 +72,11 @@ def _start_cluster(nodes):
   from ray import cluster_utils
   cluster = cluster_utils.Cluster()
   directory = tempfile.mkdtemp(prefix='ray')  # names of sockets must be short
-  for _ in range(nodes):
-    cluster.add_node(num_cpus=1, include_dashboard=False, temp_dir=directory)
+  os.mkdir(os.path.join(directory, 'ray'))
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setenv('RAY_TMPDIR', directory)  # where it notes the address
+    for _ in range(nodes):
+      cluster.add_node(num_cpus=1, include_dashboard=False, temp_dir=directory)
   yield cluster
   ray.shutdown()
   mine = _family(cluster.list_all_nodes())

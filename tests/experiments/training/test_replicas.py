@@ -80,13 +80,65 @@ def _check_agreement(alone, results, directory):
         results[0].history[name], sgd.history[name], atol=2 / 1170)
 
 
+_REFUSALS = """
+for settings in (dict(batch_size=1), dict(jit=True)):
+  try:
+    training.train(training.Run(**settings), strategy=strategy)
+  except ValueError as error:
+    print(error)
+"""
+
+_BATCH_NORMALISATION = """
+import keras
+import numpy as np
+from experiments.training import steps
+with strategy.scope():
+  model = keras.Sequential([
+      keras.Input([2]), keras.layers.BatchNormalization()])
+average = steps.make_averaging(strategy, model)
+inputs = strategy.experimental_distribute_values_from_function(
+    lambda context: tf.fill([4, 2], 8. * context.replica_id_in_sync_group))
+train = lambda x: model(x, training=True)
+tf.function(lambda x: strategy.run(train, args=(x,)))(inputs)
+mean = model.layers[0].moving_mean.value
+before = [value.numpy().tolist() for value in mean.values]
+average()
+after = [value.numpy().tolist() for value in mean.values]
+print(before != after, after[0] == after[1],
+      np.allclose(after[0], np.mean(before, axis=0)))
+"""
+
+
+@pytest.fixture(name='mirrored', scope='module')
+def _mirrored(tmp_path_factory):
+  """What a process with two devices prints, and where it writes."""
+  directory = tmp_path_factory.mktemp('two')
+  code = ''.join([_TWO_DEVICES, _TRAIN.format(strategy=_MIRRORED), _REFUSALS,
+                  _BATCH_NORMALISATION])
+  process = _start(code, json.dumps([_SGD, _ADAM]), str(directory))
+  output, _ = process.communicate(timeout=_SECONDS)
+  assert process.returncode == 0
+  return output.splitlines(), directory
+
+
 @pytest.mark.slow
-def test_two_replicas_train_as_one(alone, tmp_path):
-  code = _TWO_DEVICES + _TRAIN.format(strategy=_MIRRORED)
-  results = _results(
-      _start(code, json.dumps([_SGD, _ADAM]), str(tmp_path)))
+def test_two_replicas_train_as_one(alone, mirrored):
+  lines, directory = mirrored
+  results = [training.Result.from_json(line) for line in lines[:2]]
   assert results[0].device['replicas'] == 2
-  _check_agreement(alone, results, tmp_path)
+  _check_agreement(alone, results, directory)
+
+
+@pytest.mark.slow
+def test_what_several_replicas_cannot_do_is_refused(mirrored):
+  batch, jit = mirrored[0][2:4]
+  assert '`batch_size` must be at least the number of replicas, 2' in batch
+  assert '`jit` works with one replica only' in jit
+
+
+@pytest.mark.slow
+def test_moving_averages_become_equal_on_all_replicas(mirrored):
+  assert mirrored[0][4:] == ['True True True']
 
 
 @pytest.mark.slow
@@ -102,50 +154,3 @@ def test_two_workers_train_as_one_and_only_the_chief_writes(alone, tmp_path):
   assert results[0].device['workers'] == 2
   assert not other.exists()
   _check_agreement(alone, results, chief)
-
-
-_REFUSALS = _TWO_DEVICES + f"""
-from experiments import training
-for settings in (dict(batch_size=1), dict(jit=True)):
-  try:
-    training.train(training.Run(**settings), strategy={_MIRRORED})
-  except ValueError as error:
-    print(error)
-"""
-
-_BATCH_NORMALISATION = _TWO_DEVICES + f"""
-import keras
-import numpy as np
-from experiments.training import steps
-strategy = {_MIRRORED}
-with strategy.scope():
-  model = keras.Sequential([
-      keras.Input([2]), keras.layers.BatchNormalization()])
-average = steps.make_averaging(strategy, model)
-inputs = strategy.experimental_distribute_values_from_function(
-    lambda context: tf.fill([4, 2], 8. * context.replica_id_in_sync_group))
-train = lambda x: model(x, training=True)
-tf.function(lambda x: strategy.run(train, args=(x,)))(inputs)
-mean = model.layers[0].moving_mean.value
-before = [value.numpy().tolist() for value in mean.values]
-average()
-after = [value.numpy().tolist() for value in mean.values]
-print(before != after, after[0] == after[1])
-print(np.allclose(after[0], np.mean(before, axis=0)))
-"""
-
-
-@pytest.mark.slow
-def test_what_several_replicas_cannot_do_is_refused():
-  process = _start(_REFUSALS)
-  output, _ = process.communicate(timeout=_SECONDS)
-  batch, jit = output.splitlines()
-  assert '`batch_size` must be at least the number of replicas, 2' in batch
-  assert '`jit` works with one replica only' in jit
-
-
-@pytest.mark.slow
-def test_moving_averages_become_equal_on_all_replicas():
-  process = _start(_BATCH_NORMALISATION)
-  output, _ = process.communicate(timeout=_SECONDS)
-  assert output.split() == ['True', 'True', 'True']
