@@ -1,5 +1,9 @@
 """From a classifier to a Logistic-Normal model, and back to a classifier."""
 
+from collections.abc import Callable
+from collections.abc import Sequence
+import tempfile
+
 import keras
 import numpy as np
 
@@ -9,32 +13,40 @@ from ln_tfp import many_classes
 _HEADS = (heads.LogisticNormalHead, many_classes.ManyClassesHead)
 
 
-def from_classifier(model, **head_arguments):
+def from_classifier(model: keras.Model, output: str | None = None,
+                    warm_start: bool = False, **head_arguments) -> keras.Model:
   """Replaces a classifier's last layer by a `LogisticNormalHead`.
 
   Args:
     model: A built Keras classifier, Sequential or functional, that ends in a
       `Dense` layer, or in a `Dense` layer and a softmax.
+    output: Name of the output, for a model that has several: its key if the
+      outputs are a dictionary, or the name of the layer that makes it.
+    warm_start: Whether the head's `loc` starts with the weights of the layer
+      that it replaces, scaled such that the new model's probabilities are the
+      classifier's.
     **head_arguments: Passed on to `LogisticNormalHead`, which gets
-      `num_classes` from the layer that it replaces.
+      `num_classes` and `dtype` from the layer that it replaces.
 
   Returns:
-    A new, uncompiled model. The backbone's weights are copies of the model's,
-    the head is freshly initialised.
+    A new, uncompiled model with that one output. The backbone's weights are
+    copies of the model's, the head is freshly initialised.
   """
   _check_model(model)
-  dense, features = _last_dense(model)
-  head = heads.LogisticNormalHead(
-      head_arguments.pop('num_classes', dense.units), **head_arguments)
-  backbone = keras.Model(model.inputs, features)
-  copy = keras.models.clone_model(backbone)
-  copy.set_weights(backbone.get_weights())
-  _finalize(copy)
-  inputs = copy.inputs[0] if len(copy.inputs) == 1 else copy.inputs
-  return keras.Model(inputs, head(copy.outputs[0]), name=model.name)
+  dense, features = _last_dense(model, _find_output(model, output))
+  head = heads.LogisticNormalHead(**{
+      'num_classes': dense.units, 'dtype': dense.dtype_policy,
+      **head_arguments})
+  backbone = _copy(keras.Model(_inputs(model), features))
+  result = keras.Model(
+      backbone.input, head(backbone.outputs[0]), name=model.name)
+  if warm_start:
+    head.loc.set_weights(_loc_weights(head, dense))
+  return result
 
 
-def to_classifier(model):
+def to_classifier(model: keras.Model, output: str | None = None,
+                  class_names: Sequence[str] | None = None) -> keras.Model:
   """Returns the model as a plain softmax classifier over K classes.
 
   The covariance is gone and the temperature is folded into the kernel of a
@@ -42,62 +54,149 @@ def to_classifier(model):
   alone; its output is `ln_tfp.probabilities` of the model's.
 
   Args:
-    model: A built Keras model whose only output comes from a
+    model: A built Keras model with an output that comes from a
       `LogisticNormalHead` or a `ManyClassesHead`; Sequential, functional, or
       with the head inside a nested model.
+    output: Name of the output, for a model that has several: its key if the
+      outputs are a dictionary, or the name of the layer that makes it.
+    class_names: If given, the classifier knows them: it returns a dictionary of
+      the `'probabilities'` and the likeliest `'class_name'`, and
+      `classifier.get_layer('class_names').get_vocabulary()` lists them.
 
   Returns:
-    An independent, uncompiled model.
+    An independent, uncompiled model with one output.
   """
-  output_head(model)
-  sources = {}
+  head = output_head(model, output)
+  if class_names is not None and len(class_names) != head.num_classes:
+    raise ValueError(
+        f'Argument `class_names` must hold {head.num_classes} names. Received: '
+        f'{len(class_names)} of them.')
+  weights = head.softmax_weights()
+  dense = keras.layers.Dense(
+      head.num_classes, activation='softmax', use_bias=len(weights) > 1,
+      name=head.name, dtype=head.dtype_policy)
+  if len(model.outputs) > 1:
+    model = keras.Model(
+        _inputs(model), _find_output(model, output), name=model.name)
+  classifier = _copy(model, lambda layer: dense if layer is head else None)
+  dense.set_weights(weights)
+  return classifier if class_names is None else _with_names(
+      classifier, class_names)
 
-  def clone(layer):
-    if isinstance(layer, _HEADS):
-      copy = keras.layers.Dense(
-          layer.num_classes, activation='softmax', name=layer.name,
-          dtype='float32')
-    else:
-      copy = layer.__class__.from_config(layer.get_config())
-    sources[id(copy)] = layer
+
+def output_head(model: keras.Model, output: str | None = None
+               ) -> heads.LogisticNormalHead | many_classes.ManyClassesHead:
+  """Returns the head that makes a model's output, or raises."""
+  _check_model(model)
+  tensor = _find_output(model, output)
+  layer = tensor._keras_history.operation
+  while isinstance(layer, keras.Model):
+    tensor = layer.outputs[tensor._keras_history.tensor_index]
+    layer = tensor._keras_history.operation
+  if not isinstance(layer, _HEADS):
+    raise ValueError(
+        'Argument `model` must have an output that comes from a '
+        'LogisticNormalHead or a ManyClassesHead. Received: '
+        f'{_describe(model)}.')
+  _check_not_quantised(layer)
+  return layer
+
+
+def _with_names(classifier, class_names):
+  """Adds the name of the likeliest class to the outputs."""
+  lookup = keras.layers.StringLookup(
+      vocabulary=[str(name) for name in class_names], num_oov_indices=0,
+      invert=True, name='class_names')
+  probabilities = classifier.outputs[0]
+  likeliest = keras.ops.argmax(probabilities, axis=-1)
+  return keras.Model(
+      _inputs(classifier),
+      {'probabilities': probabilities, 'class_name': lookup(likeliest)},
+      name=classifier.name)
+
+
+def _loc_weights(head, dense):
+  """Returns weights of `loc` that predict like a softmax over `dense`."""
+  if (head.use_bias, head.num_classes) != (dense.use_bias, dense.units):
+    raise ValueError(
+        'Argument `warm_start` needs a head with as many classes as the '
+        f'Dense layer, and a bias if it has one. Received: {dense.units} units '
+        f'with use_bias={dense.use_bias}, num_classes={head.num_classes} with '
+        f'use_bias={head.use_bias}.')
+  weights = [head.temperature * w for w in dense.get_weights()]
+  if head.dummy_class:
+    return weights
+  return [w[..., :-1] - w[..., -1:] for w in weights]
+
+
+def _copy(model: keras.Model,
+          replace: Callable[[keras.Layer], keras.Layer | None] = lambda _: None
+         ) -> keras.Model:
+  """Returns an uncompiled copy of a model with all its state.
+
+  `keras.models.clone_model` would copy how the model was compiled, nested
+  models included, and leave out weights and the tables of lookup layers.
+
+  Args:
+    model: Sequential or functional.
+    replace: Returns what to put in the place of a layer, `None` for a copy.
+  """
+  copies = {}
+
+  def copy_layer(layer):
+    if id(layer) not in copies:
+      _check_not_quantised(layer)
+      copies[id(layer)] = layer, (replace(layer) or copy_of(layer))
+    return copies[id(layer)][1]
+
+  def copy_of(layer):
+    if isinstance(layer, keras.Sequential):
+      first = layer.inputs[0]
+      inputs = keras.Input(
+          batch_shape=first.shape, dtype=first.dtype, name=first.name)
+      return keras.Sequential(
+          [inputs, *map(copy_layer, layer.layers)], name=layer.name)
+    if isinstance(layer, keras.Model) and layer.inputs:
+      return keras.models.clone_model(  # of a model that was never compiled
+          keras.Model(layer.input, layer.output, name=layer.name),
+          clone_function=copy_layer)
+    copy = type(layer).from_config(layer.get_config())
+    _copy_assets(layer, copy)
     return copy
 
-  classifier = keras.models.clone_model(
-      model, clone_function=clone, recursive=True)
-  _copy_weights(classifier, sources)
-  _finalize(classifier)
-  return classifier
+  result = copy_layer(model)
+  for source, copy in copies.values():
+    if type(copy) is type(source) and isinstance(source, keras.Layer):
+      _copy_variables(source, copy)
+  return result
 
 
-def _copy_weights(model, sources):
-  """Fills a clone's layers with the weights of those they were made from."""
-  for layer in model.layers:
-    if isinstance(layer, keras.Model):
-      _copy_weights(layer, sources)
-      continue
-    source = sources.get(id(layer))
-    if isinstance(source, _HEADS):
-      layer.set_weights(_softmax_weights(source))
-    elif source is not None:
-      layer.set_weights(source.get_weights())
+def _copy_variables(source, copy):
+  """Copies what Keras would save of a layer and of those inside it."""
+  if isinstance(source, keras.Model):
+    return  # its layers are copied one by one
+  for old, new in zip(source._flatten_layers(), copy._flatten_layers()):
+    store = {}
+    old.save_own_variables(store)
+    if store:
+      new.load_own_variables(store)
 
 
-def _finalize(model):
-  """Lets layers take up weights of which they compute with something else."""
-  for layer in model._flatten_layers():
-    if isinstance(layer, keras.layers.Normalization):
-      layer.finalize_state()
+def _copy_assets(source, copy):
+  """Copies the tables of a lookup layer, which it needs to be called."""
+  if hasattr(source, 'save_assets'):
+    with tempfile.TemporaryDirectory() as folder:
+      source.save_assets(folder)
+      copy.load_assets(folder)
 
 
-def _softmax_weights(head):
-  """Returns kernel and bias whose softmax is the head's prediction."""
-  if isinstance(head, many_classes.ManyClassesHead):
-    return head.softmax_weights()
-  kernel, bias = (w / head.temperature for w in head.loc.get_weights())
-  if not head.dummy_class:  # S_C's last logit is zero.
-    kernel = np.pad(kernel, [[0, 0], [0, 1]])
-    bias = np.pad(bias, [[0, 1]])
-  return [kernel, bias]
+def _check_not_quantised(layer):
+  for part in getattr(layer, '_flatten_layers', list)():
+    if getattr(part, 'quantization_mode', None) is not None:
+      raise ValueError(
+          'Argument `model` must not be quantised; quantise the result '
+          f'instead. Received: a layer {part.name!r} in '
+          f'{part.quantization_mode}.')
 
 
 def _check_model(model):
@@ -107,42 +206,55 @@ def _check_model(model):
                      f'functional Keras model. Received: {_describe(model)}.')
 
 
-def output_head(model):
-  """Returns the head that makes the model's output, or raises."""
-  _check_model(model)
-  layer = model
-  while isinstance(layer, keras.Model):
-    layer = _producer(layer) if len(layer.outputs) == 1 else None
-  if not isinstance(layer, _HEADS):
+def _find_output(model, output):
+  """Returns the output of that name, or the only one."""
+  if output is None:
+    if len(model.outputs) > 1:
+      raise ValueError(
+          'Argument `model` must have a single output, or `output` must name '
+          f'one of them. Received: {_describe(model)}.')
+    return model.outputs[0]
+  named = dict(zip(model.output_names, model.outputs))
+  if not isinstance(model, keras.Sequential) and isinstance(
+      model.output, dict):
+    named = model.output
+  if output not in named:
     raise ValueError(
-        'Argument `model` must have a single output, that of a '
-        'LogisticNormalHead or a ManyClassesHead. Received: '
-        f'{_describe(model)}.')
-  return layer
+        f'Argument `output` must be one of {sorted(named)}. '
+        f'Received: output={output!r}.')
+  return named[output]
 
 
-def _producer(model):
-  """Returns the layer that makes the model's first output."""
-  return model.outputs[0]._keras_history.operation
-
-
-def _last_dense(model):
+def _last_dense(model, tensor):
   """Returns a classifier's last `Dense` layer and the features it reads."""
-  layer = _producer(model)
-  tensor = model.outputs[0]
+  layer = tensor._keras_history.operation
   if isinstance(layer, keras.layers.Softmax) or (
       isinstance(layer, keras.layers.Activation)
       and layer.activation is keras.activations.softmax):
-    tensor = layer.input
+    tensor = _input_of(tensor)
     layer = tensor._keras_history.operation
   softmax_or_linear = (keras.activations.softmax, keras.activations.linear)
-  if (len(model.outputs) != 1 or not isinstance(layer, keras.layers.Dense)
+  if (not isinstance(layer, keras.layers.Dense)
       or layer.activation not in softmax_or_linear):
     raise ValueError(
-        'Argument `model` must have a single output, that of a Dense layer '
-        'with softmax or no activation, or of a softmax after one. Received: '
+        'Argument `model` must have an output that comes from a Dense layer '
+        'with softmax or no activation, or from a softmax after one. Received: '
         f'{_describe(model)}.')
-  return layer, layer.input
+  _check_not_quantised(layer)
+  return layer, _input_of(tensor)
+
+
+def _inputs(model):
+  """Returns the inputs as they are given to the model."""
+  if isinstance(model, keras.Sequential):
+    return model.inputs[0]
+  return model.input
+
+
+def _input_of(tensor):
+  """Returns what the layer that made this tensor made it of."""
+  layer, node_index, _ = tensor._keras_history
+  return layer._inbound_nodes[node_index].input_tensors[0]
 
 
 def _describe(model):

@@ -4,6 +4,7 @@ from typing import Any
 
 import keras
 from keras import ops
+import numpy as np
 import tensorflow as tf
 
 from ln_tfp import checks
@@ -219,6 +220,13 @@ class LogisticNormalHead(_Head):
     are none.
     """
     return _Metrics(super().metrics, self.num_classes)
+
+  def softmax_weights(self) -> list[Any]:
+    """Returns weights of a `Dense` layer whose softmax is the prediction."""
+    weights = [w / self.temperature for w in self.loc.get_weights()]
+    if not self.dummy_class:  # the last logit is zero
+      weights = [np.pad(w, [[0, 0]] * (w.ndim - 1) + [[0, 1]]) for w in weights]
+    return weights
 
   def get_config(self):
     return {
