@@ -17,7 +17,7 @@ setuptools.setup(
     license='Apache-2.0',
     python_requires='>=3.10',
     packages=setuptools.find_packages(include=['ln_tfp', 'ln_tfp.*']),
-    package_data={'ln_tfp.audit': ['assets/*']},
+    package_data={'ln_tfp': ['py.typed'], 'ln_tfp.audit': ['assets/*']},
     install_requires=[
         'absl-py',
         'importlib_resources',  # TFDS needs it and does not ask for it

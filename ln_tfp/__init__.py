@@ -6,6 +6,16 @@
     classifier = ln_tfp.to_classifier(model)
 """
 
+_BACKEND = 'ln_tfp runs on Keras with its TensorFlow backend, and on no other'
+try:
+  import keras as _keras
+except ModuleNotFoundError as error:  # often the other backend
+  raise ImportError(f'{_BACKEND} ({error}).') from error
+if _keras.backend.backend() != 'tensorflow':
+  raise ImportError(
+      f'{_BACKEND}: set KERAS_BACKEND=tensorflow before Keras is imported. '
+      f'Received: KERAS_BACKEND={_keras.backend.backend()}.')
+
 from ln_tfp import losses
 from ln_tfp import noise
 from ln_tfp.audit import MarginRecorder

@@ -2,22 +2,21 @@
 
 import os
 import pathlib
-import tempfile
+import secrets
 
 
 def write_atomically(path: str | os.PathLike, content: bytes) -> None:
   """Writes a file so that it is never seen half written, even by a crash."""
   path = pathlib.Path(path)
   path.parent.mkdir(parents=True, exist_ok=True)
-  descriptor, temporary = tempfile.mkstemp(
-      prefix=f'.{path.name}.', suffix='.tmp', dir=path.parent)
+  temporary = path.with_name(f'.{path.name}.{secrets.token_hex(8)}.tmp')
   try:
-    with os.fdopen(descriptor, 'wb') as stream:
+    # Made anew, with the permissions that the user's umask leaves.
+    with open(temporary, 'xb') as stream:
       stream.write(content)
       stream.flush()
       os.fsync(stream.fileno())
-    os.chmod(temporary, 0o644)  # mkstemp lets nobody else read
     os.replace(temporary, path)
   except BaseException:
-    pathlib.Path(temporary).unlink(missing_ok=True)
+    temporary.unlink(missing_ok=True)
     raise
