@@ -119,6 +119,9 @@ class _Function(NegativeLogLikelihood):
       return super().__call__(y_true, y_pred, *arguments)
     return _nll(y_true, y_pred, *arguments, **keywords)
 
+  def __repr__(self):
+    return '<ln_tfp.nll>'
+
 
 nll = _Function()
 # Models that were saved when `nll` was a plain function know it by this name.

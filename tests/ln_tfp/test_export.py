@@ -75,20 +75,169 @@ def test_the_classifier_is_an_independent_plain_keras_model():
       ln_tfp.probabilities(model(inputs())), before)
 
 
-def test_the_classifier_loads_where_ln_tfp_cannot_be_imported(tmp_path):
-  model = randomise(nested())
-  ln_tfp.to_classifier(model).save(tmp_path / 'classifier.keras')
+def train(model, labels=(0, 1, 2, 3, 4, 0)):
+  model.compile('adam', loss=ln_tfp.nll, metrics=[ln_tfp.Accuracy()])
+  model.fit(inputs(), np.array(labels), verbose=0)
+  return model
+
+
+def trained_with_trained_parts():
+  x = keras.Input((8, 8, 1))
+  return train(keras.Model(x, train(sequential())(x)))
+
+
+def test_the_classifier_of_a_trained_model_loads_without_ln_tfp(tmp_path):
+  models = {'nested': trained_with_trained_parts(),
+            'sequential': train(sequential()),
+            'functional': train(functional())}
+  for name, model in models.items():
+    classifier = ln_tfp.to_classifier(model)
+    assert not classifier.compiled
+    classifier.save(tmp_path / f'{name}.keras')
+  ln_tfp.to_classifier(
+      models['nested'], class_names='abcde').save(tmp_path / 'names.keras')
   np.save(tmp_path / 'x.npy', inputs())
   script = (
       'import sys; sys.modules["ln_tfp"] = None\n'
       'import keras, numpy as np\n'
-      'model = keras.models.load_model("classifier.keras")\n'
-      'np.save("p.npy", model.predict(np.load("x.npy"), verbose=0))\n')
-  subprocess.run([sys.executable, '-c', script], cwd=tmp_path, check=True,
-                 capture_output=True)
+      f'for name in {list(models)}:\n'
+      '  model = keras.models.load_model(name + ".keras")\n'
+      '  np.save(name + ".npy", model.predict(np.load("x.npy"), verbose=0))\n'
+      'model = keras.models.load_model("names.keras")\n'
+      'names = model.predict(np.load("x.npy"), verbose=0)["class_name"]\n'
+      'print(b"".join(names).decode())\n'
+      'print("".join(model.get_layer("class_names").get_vocabulary()))\n')
+  done = subprocess.run([sys.executable, '-c', script], cwd=tmp_path,
+                        check=True, capture_output=True, text=True)
+  for name, model in models.items():
+    np.testing.assert_allclose(
+        np.load(tmp_path / f'{name}.npy'),
+        ln_tfp.probabilities(model(inputs())), atol=1e-6)
+  likeliest = np.argmax(ln_tfp.probabilities(models['nested'](inputs())), 1)
+  assert done.stdout.split() == [''.join('abcde'[k] for k in likeliest),
+                                 'abcde']
+
+
+def test_the_classifier_can_be_compiled_evaluated_and_trained_on():
+  classifier = ln_tfp.to_classifier(trained_with_trained_parts())
+  classifier.compile(
+      'sgd', 'sparse_categorical_crossentropy', metrics=['accuracy'])
+  labels = np.arange(6) % 5
+  loss, accuracy = classifier.evaluate(inputs(), labels, verbose=0)
+  p = classifier.predict(inputs(), verbose=0)
   np.testing.assert_allclose(
-      np.load(tmp_path / 'p.npy'), ln_tfp.probabilities(model(inputs())),
-      atol=1e-6)
+      loss, -np.log(p[np.arange(6), labels]).mean(), rtol=1e-5)
+  np.testing.assert_allclose(accuracy, (p.argmax(1) == labels).mean())
+  classifier.fit(inputs(), labels, verbose=0)
+
+
+def words_model(lookup):
+  x = keras.Input((1,), dtype='string')
+  y = keras.layers.Dense(4)(lookup(x))
+  return keras.Model(x, ln_tfp.LogisticNormalHead(3)(y))
+
+
+def test_models_that_read_strings_can_be_exported(tmp_path):
+  words = tf.constant([['one'], ['two'], ['three'], ['one']])
+  lookup = keras.layers.StringLookup(output_mode='one_hot')
+  lookup.adapt(words)
+  text = keras.layers.TextVectorization(output_mode='multi_hot')
+  text.adapt(['one two', 'three', 'two'])
+  for layer in (lookup, text,
+                keras.layers.StringLookup(
+                    vocabulary=['one', 'two'], output_mode='one_hot')):
+    model = words_model(layer)
+    model.compile('adam', loss=ln_tfp.nll)
+    model.fit(words, np.array([0, 1, 2, 0]), verbose=0)
+    classifier = ln_tfp.to_classifier(model)
+    expected = ln_tfp.probabilities(model(words))
+    np.testing.assert_allclose(classifier(words), expected, atol=1e-6)
+    classifier.save(tmp_path / 'words.keras')
+    loaded = keras.models.load_model(tmp_path / 'words.keras')
+    np.testing.assert_allclose(loaded(words), expected, atol=1e-6)
+    again = ln_tfp.from_classifier(classifier, warm_start=True)
+    np.testing.assert_allclose(
+        ln_tfp.probabilities(again(words)), expected, atol=1e-6)
+
+
+def two_outputs(last, as_dict=False):
+  x, z = keras.Input((4,), name='x'), keras.Input((2,), name='z')
+  y = keras.layers.Dense(6, activation='relu')(x)
+  both = keras.layers.Concatenate()([y, z])
+  other = keras.layers.Dense(2, name='other')(both)
+  if as_dict:
+    return keras.Model([x, z], {'main': last(y), 'aux': other})
+  return keras.Model([x, z], [last(y), other])
+
+
+def test_one_of_several_outputs_is_exported_by_name():
+  rng = np.random.default_rng(0)
+  data = [rng.normal(size=(5, 4)).astype('float32'),
+          rng.normal(size=(5, 2)).astype('float32')]
+  model = two_outputs(ln_tfp.LogisticNormalHead(3, name='head'))
+  classifier = ln_tfp.to_classifier(model, output='head')
+  np.testing.assert_allclose(
+      classifier(data), ln_tfp.probabilities(model(data)[0]), atol=1e-6)
+  model = two_outputs(ln_tfp.LogisticNormalHead(3, name='head'), as_dict=True)
+  classifier = ln_tfp.to_classifier(model, output='main')
+  np.testing.assert_allclose(
+      classifier(data), ln_tfp.probabilities(model(data)['main']), atol=1e-6)
+  for arguments, message in (
+      ({}, '`output` must name one'),
+      ({'output': 'head'}, r"`output` must be one of \['aux', 'main'\]"),
+      ({'output': 'aux'}, "LogisticNormalHead.*'other'")):
+    with pytest.raises(ValueError, match=message):
+      ln_tfp.to_classifier(model, **arguments)
+  plain = two_outputs(keras.layers.Dense(3, activation='softmax', name='p'))
+  back = ln_tfp.from_classifier(plain, output='p', warm_start=True)
+  np.testing.assert_allclose(
+      ln_tfp.probabilities(back(data)), plain(data)[0], atol=1e-6)
+
+
+@pytest.mark.filterwarnings('ignore:Layer .* does not have a .quantize')
+def test_quantised_models_are_refused_in_words():
+  model = sequential()
+  model.quantize('int8')
+  classifier = keras.Sequential([backbone(), keras.layers.Dense(5)])
+  classifier.quantize('int8')
+  for export, quantised in ((ln_tfp.to_classifier, model),
+                            (ln_tfp.from_classifier, classifier)):
+    with pytest.raises(ValueError, match='must not be quantised.*int8'):
+      export(quantised)
+
+
+@pytest.mark.parametrize('dummy_class', [True, False])
+@pytest.mark.parametrize('use_bias', [True, False])
+def test_a_warm_start_predicts_like_the_classifier(dummy_class, use_bias):
+  classifier = randomise(keras.Sequential(
+      [backbone(), keras.layers.Dense(5, 'softmax', use_bias=use_bias)]))
+  model = ln_tfp.from_classifier(
+      classifier, warm_start=True, temperature=.3, dummy_class=dummy_class,
+      use_bias=use_bias)
+  np.testing.assert_allclose(
+      ln_tfp.probabilities(model(inputs()), 5), classifier(inputs()), atol=1e-6)
+  np.testing.assert_allclose(
+      ln_tfp.to_classifier(model)(inputs()), classifier(inputs()), atol=1e-6)
+  with pytest.raises(ValueError, match='`warm_start`.*num_classes=7'):
+    ln_tfp.from_classifier(
+        classifier, warm_start=True, use_bias=use_bias, num_classes=7)
+
+
+def test_float64_stays_float64():
+  x = inputs().astype('float64').reshape(6, 64)
+  classifier = keras.Sequential([
+      keras.Input((64,), dtype='float64'),
+      keras.layers.Dense(9, dtype='float64'),
+      keras.layers.Dense(5, 'softmax', dtype='float64')])
+  model = ln_tfp.from_classifier(classifier, warm_start=True)
+  again = ln_tfp.to_classifier(model)
+  assert model(x).dtype == again(x).dtype == tf.float64
+  np.testing.assert_allclose(again(x), classifier(x), atol=1e-14)
+
+
+def test_a_wrong_number_of_class_names_is_refused():
+  with pytest.raises(ValueError, match='`class_names` must hold 5.*3'):
+    ln_tfp.to_classifier(sequential(), class_names='abc')
 
 
 def test_the_classifier_goes_through_a_saved_model(tmp_path):

@@ -1,4 +1,6 @@
-"""The head and the packed tensor."""
+"""The heads and the packed tensors."""
+
+import json
 
 import keras
 import numpy as np
@@ -87,6 +89,59 @@ def test_a_seeded_initializer_gives_two_different_kernels_and_repeats_them():
   np.testing.assert_array_equal(kernels[0][2], kernels[1][2])
 
 
+def test_a_seed_generator_gives_different_kernels():
+  seed = keras.random.SeedGenerator(3)
+  for head in (
+      ln_tfp.LogisticNormalHead(
+          4, kernel_initializer=keras.initializers.GlorotUniform(seed)),
+      ln_tfp.HeteroscedasticHead(
+          4, kernel_initializer=keras.initializers.GlorotUniform(seed))):
+    head.build((None, 7))
+    loc, scale = head.loc.kernel.numpy(), head.scale.kernel.numpy()
+    assert np.abs(loc - scale).min() > 0.
+
+
+@pytest.mark.parametrize('make', [
+    ln_tfp.LogisticNormalHead, ln_tfp.HeteroscedasticHead])
+def test_initialisers_biases_and_constraints_are_those_of_dense(make):
+  head = make(4, use_bias=False)
+  head.build((None, 7))
+  assert len(head.weights) == 2
+  head = make(4, bias_initializer='ones', kernel_constraint='non_neg',
+              bias_constraint=keras.constraints.MaxNorm(1.), rank=2)
+  copy = make.from_config(head.get_config())
+  for each in (head, copy):
+    each.build((None, 7))
+    for layer in each._flatten_layers(include_self=False):
+      np.testing.assert_array_equal(layer.bias, np.ones(layer.units))
+      assert isinstance(layer.kernel.constraint, keras.constraints.NonNeg)
+      assert isinstance(layer.bias.constraint, keras.constraints.MaxNorm)
+
+
+@pytest.mark.parametrize('dummy_class', [True, False])
+def test_a_head_knows_its_loss_and_its_metrics(dummy_class):
+  head = ln_tfp.LogisticNormalHead(3, dummy_class=dummy_class)
+  model = keras.Sequential([keras.Input((7,)), head])
+  model.compile(keras.optimizers.Adam(.1), loss=head.loss(ignore_class=-1),
+                metrics=head.metrics(ignore_class=-1))
+  x = features((60, 7))
+  labels = x[:, :3].argmax(axis=1)
+  labels[:5] = -1
+  model.fit(x, labels, epochs=30, verbose=0)
+  result = model.evaluate(x, labels, verbose=0, return_dict=True)
+  probabilities = ln_tfp.probabilities(model(x), 3).numpy()[5:]
+  hits = probabilities.argmax(axis=1) == labels[5:]
+  np.testing.assert_allclose(result['accuracy'], hits.mean(), rtol=1e-5)
+  assert hits.mean() > .7
+  assert set(result) == {
+      'loss', 'accuracy', 'predictive_nll', 'expected_calibration_error'}
+  assert list(head.metrics) == []  # as Keras reads it
+  values = ln_tfp.nll(labels, model(x), .2, 3, ignore_class=-1).numpy()
+  np.testing.assert_allclose(
+      head.loss(.2, ignore_class=-1)(labels, model(x)),
+      values[5:].mean(), rtol=1e-5)
+
+
 def test_regularizers_reach_kernels_and_biases():
   head = ln_tfp.LogisticNormalHead(
       3, kernel_regularizer=keras.regularizers.L2(.1),
@@ -139,6 +194,9 @@ def test_unknown_batch_sizes_and_sequences():
     (dict(num_classes=1), '`num_classes`.*num_classes=1'),
     (dict(num_classes=3.5), '`num_classes`.*3.5'),
     (dict(num_classes=None), '`num_classes`.*None'),
+    (dict(num_classes='10'), "`num_classes`.*num_classes='10', a str"),
+    (dict(num_classes=True), '`num_classes`.*True, a bool'),
+    (dict(num_classes=3, min_scale='1'), "`min_scale`.*min_scale='1', a str"),
     (dict(num_classes=3, temperature=-1.), '`temperature`.*temperature=-1'),
     (dict(num_classes=3, min_scale=0.), '`min_scale`.*min_scale=0'),
     (dict(num_classes=3, covariance='tied'), "`covariance`.*'tied'"),
@@ -158,6 +216,21 @@ def test_a_number_of_numpy_is_a_number_of_classes(tmp_path):
   loaded = keras.models.load_model(tmp_path / 'model.keras')
   np.testing.assert_array_equal(loaded(features()), model(features()))
   assert loaded.layers[-1].num_classes == 4
+
+
+def test_numbers_of_numpy_serve_everywhere():
+  head = ln_tfp.LogisticNormalHead(
+      np.int64(3), temperature=np.float32(.5), min_scale=np.float64(.5),
+      dummy_class=np.bool_(False))
+  json.dumps(head.get_config())
+  loss = ln_tfp.NegativeLogLikelihood(
+      np.float64(.5), np.int64(3), ignore_class=np.int8(-1))
+  json.dumps(loss.get_config())
+  metric = ln_tfp.ExpectedCalibrationError(
+      np.int32(15), np.int64(3), ignore_class=np.int16(-1))
+  json.dumps(metric.get_config())
+  outputs = head(features())
+  assert ln_tfp.probabilities(outputs, np.int64(3)).shape == (5, 3)
 
 
 def test_rows_invert_pack():

@@ -293,6 +293,110 @@ def test_variables_keep_their_identity():
   assert tape.gradient(value, loc) is not None
 
 
+def test_a_variable_temperature_is_read_at_every_use():
+  *args, target = parameters(4, 1, .5, seed=16)
+  target = tf.constant(target)
+  temperature = tf.Variable(.5, dtype=tf.float64)
+  dist = ln_tfp.LogisticNormal(*args, temperature)
+  uses = (lambda d: d.predictive(), lambda d: d.label_term(target),
+          lambda d: d.residual(target), lambda d: d.log_prob(target),
+          lambda d: d.sample(seed=1))
+  for value in (.5, 2.):
+    temperature.assign(value)
+    fixed = ln_tfp.LogisticNormal(*args, value)
+    for use in uses:
+      np.testing.assert_allclose(use(dist), use(fixed), rtol=1e-10)
+  assert dist.trainable_variables == (temperature,)
+  with tf.GradientTape() as tape:
+    value = tf.reduce_sum(dist.predictive()[..., 0])
+  assert tape.gradient(value, temperature) is not None
+
+
+@pytest.mark.parametrize('batched', [True, False])
+def test_a_batch_of_temperatures_has_one_for_each_distribution(batched):
+  loc, diag, factor, target = parameters(4, 2, .5, seed=17)  # B = D
+  if not batched:
+    loc, diag, factor = loc[0], diag[0], factor[0]
+  temperatures = np.array([.3, .5, 1., 2.])
+  dist = ln_tfp.LogisticNormal(loc, diag, factor, temperatures)
+  assert dist.batch_shape == [4] and dist.sample(2, seed=1).shape == [2, 4, 5]
+  pick = lambda x, i: x[i] if batched else x
+  single = [ln_tfp.LogisticNormal(
+      pick(loc, i), pick(diag, i), pick(factor, i), t)
+            for i, t in enumerate(temperatures)]
+  other = ln_tfp.LogisticNormal(loc, diag, factor, 1.5)
+  for use in (
+      lambda d, i: d.log_prob(target[i]), lambda d, i: d.label_term(target[i]),
+      lambda d, i: d.residual(target[i]), lambda d, i: d.predictive()):
+    np.testing.assert_allclose(
+        use(dist, slice(None)), [use(d, i) for i, d in enumerate(single)],
+        rtol=1e-9)
+  np.testing.assert_allclose(
+      dist.kl_divergence(other),
+      [d.kl_divergence(other[i] if batched else other)
+       for i, d in enumerate(single)], rtol=1e-9)
+  np.testing.assert_allclose(
+      dist[1:3].log_prob(target[1:3]), dist.log_prob(target)[1:3], rtol=1e-12)
+  logits = lambda x: np.log(x[..., :-1] / x[..., -1:])
+  sample = logits(dist.sample(20_000, seed=2).numpy()).mean(axis=0)
+  np.testing.assert_allclose(
+      sample * temperatures[:, np.newaxis], np.broadcast_to(loc, (4, 4)),
+      atol=.2)
+
+
+def test_dtypes_follow_tfps_conventions():
+  assert ln_tfp.LogisticNormal([0, 1], [1., 1.]).dtype == tf.float32
+  assert ln_tfp.LogisticNormal([0., 1.], np.ones(2)).dtype == tf.float64
+  with pytest.raises(TypeError):
+    ln_tfp.LogisticNormal(np.zeros(2, 'float32'), np.ones(2, 'float64'))
+
+
+def test_transformed_variables_keep_their_identity():
+  scale = tfp.util.TransformedVariable([1., 1.], tfb.Exp())
+  dist = ln_tfp.LogisticNormal([0., 1.], scale, temperature=.5)
+  before = dist.log_prob([.2, .3, .5])
+  scale.assign([3., 3.])
+  fixed = ln_tfp.LogisticNormal([0., 1.], [3., 3.], temperature=.5)
+  np.testing.assert_allclose(
+      dist.log_prob([.2, .3, .5]), fixed.log_prob([.2, .3, .5]), rtol=1e-6)
+  assert dist.log_prob([.2, .3, .5]) != before
+  assert len(dist.trainable_variables) == 1
+
+
+@pytest.mark.parametrize('rank', [0, 1, 2])
+@pytest.mark.parametrize('classes', [2, 10, 1000])
+def test_the_float32_path_keeps_the_precision_that_it_states(classes, rank):
+  rng = np.random.default_rng(classes + rank)
+  for temperature, min_scale in itertools.product((.1, 1., 20.), (.1, 1.)):
+    loc, diag, factor, _ = parameters(classes, rank, min_scale, 18, (32,))
+    target = .99 * np.eye(classes + 1)[rng.integers(0, classes, 32)]
+    target += .01 / (classes + 1)
+    *args, target = cast('float32', loc, diag, factor, target)
+    fast, precise = (
+        ln_tfp.LogisticNormal(
+            *args, np.float32(temperature), use_float64=use_float64)
+        for use_float64 in (False, True))
+    own = fast.sample(seed=1).numpy()
+    own = tf.constant(own[own.min(axis=-1) > 1e-37])
+    points = [target] if len(own) < 32 else [target, own]
+    for point in points:
+      expected = precise.log_prob(point).numpy()
+      error = np.abs(fast.log_prob(point) - expected)
+      assert np.max(error / (1. + np.abs(expected))) < 5e-5
+
+
+def test_the_float32_path_has_no_float64_at_rank_one():
+  @tf.function
+  def log_prob(loc, diag, factor, target):
+    return ln_tfp.LogisticNormal(
+        loc, diag, factor, .5, use_float64=False).log_prob(target)
+
+  graph = log_prob.get_concrete_function(
+      *cast('float32', *parameters(4, 1, .5, seed=19))).graph
+  dtypes = {t.dtype for op in graph.get_operations() for t in op.outputs}
+  assert tf.float32 in dtypes and tf.float64 not in dtypes
+
+
 def test_whitened_residuals_solve_the_linear_system():
   _, diag, factor, _ = parameters(6, 2, .3, seed=15, batch=())
   residual = np.arange(6.)

@@ -102,3 +102,26 @@ def test_masked_steps_do_not_count_towards_calibration(outputs, labels):
   masked.update_state(labels.reshape(5, 10), sequence)
   short.update_state(labels[:30], outputs[:30])
   np.testing.assert_allclose(masked.result(), short.result(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(('monitor', 'better'), [
+    ('val_accuracy', 'max'), ('val_predictive_nll', 'min'),
+    ('val_expected_calibration_error', 'min')])
+def test_callbacks_know_which_direction_is_better(monitor, better, tmp_path):
+  head = ln_tfp.LogisticNormalHead(CLASSES)
+  model = keras.Sequential([keras.Input((3,)), head])
+  model.compile('adam', loss=head.loss(), metrics=head.metrics())
+  rng = np.random.default_rng(0)
+  x, y = rng.normal(size=(40, 3)), rng.integers(0, CLASSES, 40)
+  stopping = keras.callbacks.EarlyStopping(monitor, restore_best_weights=True)
+  plateau = keras.callbacks.ReduceLROnPlateau(monitor)
+  checkpoint = keras.callbacks.ModelCheckpoint(
+      tmp_path / 'best.keras', monitor, save_best_only=True)
+  history = model.fit(x, y, validation_data=(x, y), epochs=4, verbose=0,
+                      callbacks=[stopping, plateau, checkpoint]).history
+  best = getattr(np, better)(history[monitor])
+  np.testing.assert_allclose(stopping.best, best)
+  loaded = keras.models.load_model(tmp_path / 'best.keras')
+  result = loaded.evaluate(x, y, verbose=0, return_dict=True)
+  np.testing.assert_allclose(
+      result[monitor.removeprefix('val_')], best, rtol=1e-5)
