@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import integrate
+from scipy import special
 from scipy import stats
 import tensorflow as tf
 import tensorflow_probability as tfp
@@ -42,7 +42,7 @@ def cast(dtype, *arrays):
 
 
 @pytest.mark.parametrize('rank', [0, 1, 2, 4])
-@pytest.mark.parametrize('classes', [2, 3, 10, 100, 1000])
+@pytest.mark.parametrize('classes', [2, 10, 1000])
 def test_log_prob_equals_tfps_composition(classes, rank):
   for temperature, min_scale in itertools.product(
       (.1, 1., 20.), (1e-3, .1, 1., 10.)):
@@ -106,10 +106,12 @@ def test_the_density_integrates_to_one_over_the_simplex_of_two_classes(
     temperature):
   dist = ln_tfp.LogisticNormal(
       np.array([.3]), np.array([.4]), np.array([[.6]]), temperature)
+  z = np.linspace(-30., 30., 10_001)  # p = sigmoid(z), dp = p (1 - p) dz
+  points = special.expit(np.stack([z, -z], axis=-1))
+  density = dist.prob(points).numpy() * points.prod(axis=-1)
   # Over the first coordinate; the surface element adds sqrt(D + 1).
-  total, _ = integrate.quad(
-      lambda p: dist.prob(np.array([p, 1. - p])).numpy(), 0., 1., limit=200)
-  np.testing.assert_allclose(math.sqrt(2.) * total, 1., rtol=1e-6)
+  total = math.sqrt(2.) * np.sum(density) * (z[1] - z[0])
+  np.testing.assert_allclose(total, 1., rtol=1e-9)
 
 
 def test_the_density_integrates_to_one_over_the_simplex_of_three_classes():
@@ -259,14 +261,15 @@ def test_value_and_gradient_are_finite_at_the_extremes_under_xla(
       (np.linspace(0., loc, classes), factors[columns],
        (1. - t) * onehot + t / (classes + 1))
       for loc, columns, t in EXTREMES])
-  for min_scale in (.1, 1.):
-    @tf.function(jit_compile=True)
-    def value_and_gradient(loc, diag, factor, target):
-      with tf.GradientTape() as tape:
-        tape.watch([loc, diag, factor])
-        value = ln_tfp.LogisticNormal(loc, diag, factor).log_prob(target)
-      return value, tape.gradient(value, [loc, diag, factor])
 
+  @tf.function(jit_compile=True)
+  def value_and_gradient(loc, diag, factor, target):
+    with tf.GradientTape() as tape:
+      tape.watch([loc, diag, factor])
+      value = ln_tfp.LogisticNormal(loc, diag, factor).log_prob(target)
+    return value, tape.gradient(value, [loc, diag, factor])
+
+  for min_scale in (.1, 1.):
     value, gradients = value_and_gradient(*cast(
         'float32', np.stack(locs), np.full((len(locs), classes), min_scale),
         np.stack(factor), np.stack(targets)))
@@ -300,7 +303,7 @@ def test_a_variable_temperature_is_read_at_every_use():
   dist = ln_tfp.LogisticNormal(*args, temperature)
   uses = (lambda d: d.predictive(), lambda d: d.label_term(target),
           lambda d: d.residual(target), lambda d: d.log_prob(target),
-          lambda d: d.sample(seed=1))
+          lambda d: d.sample(seed=(1, 2)))
   for value in (.5, 2.):
     temperature.assign(value)
     fixed = ln_tfp.LogisticNormal(*args, value)
