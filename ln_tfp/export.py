@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import tempfile
 
 import keras
-import numpy as np
 
 from ln_tfp import heads
 from ln_tfp import many_classes
