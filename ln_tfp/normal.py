@@ -22,7 +22,8 @@ which leaves float32 nothing from v = 100 on.
 import tensorflow as tf
 
 
-def energy(residual, diag, *columns):
+def energy(residual: tf.Tensor, diag: tf.Tensor,
+           *columns: tf.Tensor) -> tf.Tensor:
   """Returns `0.5 r^T Sigma^-1 r + log|S|`, one example's term of Eq. 5.
 
   It is all of the likelihood that depends on the parameters. The log density
@@ -47,14 +48,15 @@ def energy(residual, diag, *columns):
   return _low_rank_energy(residual, diag, tf.stack(columns, axis=-2))
 
 
-def whiten(residual, diag, factor=None):
+def whiten(residual: tf.Tensor, diag: tf.Tensor,
+           factor: tf.Tensor | None = None) -> tf.Tensor:
   """Returns `S^-1 r`."""
   if factor is None:
     return residual / diag
   return tf.cast(_SmallSystem(diag, factor).solve(residual)[0], residual.dtype)
 
 
-def log_det(diag, factor=None):
+def log_det(diag: tf.Tensor, factor: tf.Tensor | None = None) -> tf.Tensor:
   """Returns `log|S|`."""
   log_det_diag = tf.reduce_sum(tf.math.log(diag), axis=-1)
   if factor is None:
@@ -62,13 +64,13 @@ def log_det(diag, factor=None):
   return log_det_diag + tf.cast(_SmallSystem(diag, factor).log_det, diag.dtype)
 
 
-def inverse_times_factor(diag, factor):
+def inverse_times_factor(diag: tf.Tensor, factor: tf.Tensor) -> tf.Tensor:
   """Returns the columns of `S^-1 V` as rows, `[..., R, D]`."""
   return tf.cast(
       _SmallSystem(diag, factor).inverse_times_factor(), factor.dtype)
 
 
-def squared_norm(x):
+def squared_norm(x: tf.Tensor) -> tf.Tensor:
   """Returns `x^T x` over the last axis."""
   return tf.reduce_sum(tf.square(x), axis=-1)
 
