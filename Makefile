@@ -4,6 +4,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# A file's tests share what they train; the long ones begin early.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .PHONY: run test fast lint clean
@@ -12,10 +14,10 @@ run: $(VENV)/installed
 	$(BIN)/python -m experiments.synthetic_noise
 
 test: $(VENV)/installed lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(PYTEST)
 
 fast: $(VENV)/installed
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
