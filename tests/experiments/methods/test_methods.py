@@ -11,6 +11,7 @@ import tensorflow as tf
 from experiments import data
 from experiments import methods
 from experiments import models
+from experiments.paper import grids
 import ln_tfp
 
 K = 3
@@ -47,8 +48,8 @@ def _loss_and_gradient(name, outputs, labels=LABELS, seed=1, step=2, ids=IDS):
   return loss, tape.gradient(loss, outputs)
 
 
-def test_the_names_are_those_of_the_papers_table_in_its_order():
-  assert methods.NAMES == (
+def test_the_names_begin_with_the_papers_in_the_order_of_its_table():
+  assert methods.NAMES[:9] == grids.METHODS == (
       'CE', 'GCE', 'NAN', 'Forward', 'LS', 'Het', 'Het-tau', 'Het-tau-Sigma',
       'LN')
   assert all(methods.get(name).name == name for name in methods.NAMES)
