@@ -19,22 +19,26 @@ setuptools.setup(
     packages=setuptools.find_packages(include=['ln_tfp', 'ln_tfp.*']),
     package_data={'ln_tfp': ['py.typed'], 'ln_tfp.audit': ['assets/*']},
     install_requires=[
-        'absl-py',
-        'importlib_resources',  # TFDS needs it and does not ask for it
         'keras>=3.12,<4',
         'numpy>=1.26,<2.4',  # TFP's SoftmaxCentered fails from 2.4 on
         'pillow',
         'scikit-learn',
         'scipy',
-        'tensorboard',  # TensorFlow 2.21 no longer brings it
-        'tensorflow-datasets>=4.9.10',
         'tensorflow-probability==0.25.*',
         'tensorflow>=2.20,<2.22',
         'tf-keras>=2.20,<2.22',  # imported by TFP; our models are Keras 3
     ],
     extras_require={
         'audit': ['cleanlab>=2.9,<3', 'pandas'],
-        'figures': ['matplotlib'],
+        'experiments': [
+            'absl-py',
+            'etils[epy]',
+            'importlib_resources',  # TFDS needs it and does not ask for it
+            'matplotlib',
+            'rich',
+            'tensorboard',  # TensorFlow 2.21 no longer brings it
+            'tensorflow-datasets>=4.9.10',
+        ],
         'ray': ['ray>=2.50'],
         'test': [
             'cleanlab>=2.9,<3', 'matplotlib', 'pandas', 'psutil', 'pytest',
