@@ -4,14 +4,17 @@ from collections.abc import Iterator
 import numbers
 from typing import Any
 
+import keras
 import numpy as np
 import sklearn
 from sklearn import base
 from sklearn.utils import validation
 
+from ln_tfp import heads
 from ln_tfp import logistic_normal
 from ln_tfp.process import fitting
 from ln_tfp.process import gathering
+from ln_tfp.process import keras_bridge
 from ln_tfp.process import leave_one_out
 from ln_tfp.process import noise_model
 from ln_tfp.process import sources
@@ -122,8 +125,9 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
     """Adds rows, which are then forgotten but for a sample of them.
 
     After `fit` it goes on with the same features. Otherwise a kernel that is
-    not 'linear', and its inducing points, are chosen by the first call's rows. Without further passes there is no relabelling, and
-    leave-one-out predictions come from `leave_one_out_chunks`.
+    not 'linear', and its inducing points, are chosen by the first call's rows.
+    Without further passes there is no relabelling, and leave-one-out
+    predictions come from `leave_one_out_chunks`.
 
     Args:
       X: array `[n, F]`.
@@ -206,6 +210,48 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
     loc, scale = parts[:, :-1], parts[:, -1:]
     return logistic_normal.LogisticNormal(
         loc, np.broadcast_to(scale, loc.shape), temperature=temperature)
+
+  @classmethod
+  def from_backbone(cls, backbone: keras.Model, x: Any, y: Any = None,
+                    batch_size: int = 256,
+                    **arguments: Any) -> 'LogisticNormalProcess':
+    """Fits to the outputs of a Keras model.
+
+    ```python
+    process = ln_tfp.LogisticNormalProcess.from_backbone(
+        backbone, images, labels)
+    classifier = keras.Sequential([backbone, process.to_keras()])
+    ```
+
+    Args:
+      backbone: maps inputs to features `[batch, F]`.
+      x: array of inputs, or a `tf.data.Dataset` of batches `(x, y)`.
+      y: labels of an array, as for `fit`.
+      batch_size: for an array.
+      **arguments: of the process.
+    """
+    return cls(**arguments).fit(
+        *keras_bridge.embed(backbone, x, y, batch_size))
+
+  def to_keras(self) -> keras.Model:
+    """A plain Keras model, features to `predict_proba`.
+
+    It needs no `ln_tfp` to load. For the kernels 'linear' and 'rbf'.
+    """
+    return keras_bridge.to_keras(self._solved)
+
+  def initialize_head(self, head: heads.LogisticNormalHead,
+                      label_smoothing: float = .01) -> None:
+    """Lets the training of a head on the same features start from here.
+
+    The head's mean becomes that of the process, its scale stays. For the kernel
+    'linear'.
+
+    Args:
+      head: of as many classes.
+      label_smoothing: that of the loss.
+    """
+    keras_bridge.initialize_head(self._solved, head, label_smoothing)
 
   @property
   def kernel_(self) -> str:

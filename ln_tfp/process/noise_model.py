@@ -269,8 +269,8 @@ class _Climb:
     spread = weighted * centred
     size = len(model.bias)
     hessian = np.empty([size + 1, size + 1])
-    hessian[1:, 1:] = np.diag(
-        weighted.sum(axis=0, dtype=np.float64) + 1.) - weighted.T @ probabilities
+    sizes = weighted.sum(axis=0, dtype=np.float64)
+    hessian[1:, 1:] = np.diag(sizes + 1.) - weighted.T @ probabilities
     hessian[0, 1:] = hessian[1:, 0] = spread.sum(axis=0, dtype=np.float64)
     hessian[0, 0] = np.einsum('nk,nk->', spread, centred) + 1.
     gradient = np.empty(size + 1)

@@ -1,8 +1,8 @@
 """Bayesian linear regression whose leave-one-out predictions are exact.
 
-With features z_i, targets y_i, weights w_i (the noise of row i is sigma^2 / w_i)
-and a flat prior on the intercept, let m and ybar be the weighted means,
-W = sum(w), and with scales s (standard deviations, or ones)
+With features z_i, targets y_i, weights w_i (the noise of row i has the variance
+sigma^2 / w_i) and a flat prior on the intercept, let m and ybar be the weighted
+means, W = sum(w), and with scales s (standard deviations, or ones)
 
     sum_i w_i x_i x_i^T = V diag(e) V^T,   x_i = (z_i - m) / s,   P = X V.
 

@@ -56,6 +56,7 @@ class Source:
     self._y = y
     self._weight = sample_weight
     self._certain = certain
+    self._width = None
 
   @property
   def num_features(self) -> int:
@@ -69,7 +70,6 @@ class Source:
     start, held, size = 0, [], 0
     for batch in self._batches():
       held.append(self._read(batch, start + size))
-      _check_widths(held)
       size += len(held[-1])
       if size * max(held[-1].x.shape[1], 1) >= _CHUNK_SIZE:
         yield _join(held)
@@ -87,6 +87,10 @@ class Source:
     parts = tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
     x, y, weight, *_ = parts + (None, None)
     x = to_features(x)
+    self._width = self._width or x.shape[1]
+    if x.shape[1] != self._width:
+      raise ValueError(f'X has {x.shape[1]} features in a batch, but is '
+                       f'expecting {self._width} features as input.')
     rows = slice(start, start + len(x))
     if y is None:
       y = None if self._y is None else self._y[rows]
@@ -153,13 +157,6 @@ def to_features(x: Any) -> np.ndarray:
                      f'shape {x.shape}, dtype {x.dtype}.')
   validation.assert_all_finite(x, input_name='X')
   return x.astype(np.result_type(x.dtype, np.float32), copy=False)
-
-
-def _check_widths(held):
-  widths = [rows.x.shape[1] for rows in held]
-  if widths[-1] != widths[0]:
-    raise ValueError(f'X has {widths[-1]} features in a batch, but is expecting '
-                     f'{widths[0]} features as input.')
 
 
 def _join(held: Iterable[Rows]) -> Rows:

@@ -1,0 +1,117 @@
+"""Between the process and Keras: embeddings in, plain models and heads out."""
+
+import math
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from ln_tfp import heads
+from ln_tfp.process import features as features_lib
+from ln_tfp.process import fitting
+
+
+def embed(
+    backbone: keras.Model, x: Any, y: Any = None,
+    batch_size: int = 256) -> tuple[np.ndarray, Any]:
+  """Returns the outputs of a backbone `[N, F]`, and the labels.
+
+  Args:
+    backbone: Keras model whose output is `[batch, F]`.
+    x: array of inputs, or a `tf.data.Dataset` of batches `(x, y)`, read once.
+    y: labels of an array.
+    batch_size: for an array.
+  """
+  if isinstance(x, tf.data.Dataset):
+    batches = x.as_numpy_iterator()
+  else:
+    batches = ((x[i:i + batch_size], y[i:i + batch_size])
+               for i in range(0, len(x), batch_size))
+  features, labels = [], []
+  for inputs, given in batches:
+    features.append(backbone.predict_on_batch(inputs))
+    labels.append(given)
+    if features[-1].ndim != 2:
+      raise ValueError(
+          'Argument `backbone` must return features of shape [batch, F]. '
+          f'Received: an output of shape {features[-1].shape}.')
+  return np.concatenate(features), np.concatenate(labels)
+
+
+def to_keras(solution: fitting.Solution) -> keras.Model:
+  """Returns a model of Keras's own layers: features to probabilities."""
+  noise = solution.last.noise
+  beta = noise.inverse_temperature
+  kernel, bias = _affine(solution)
+  last = _dense(beta * kernel, beta * bias + noise.bias, 'softmax')
+  features = solution.features
+  if isinstance(features, features_lib.Linear):
+    return keras.Sequential([keras.Input([features.num_features]), last])
+  if not isinstance(features.kernel, features_lib.RBF):
+    raise ValueError("`to_keras` knows the kernels 'linear' and 'rbf' alone. "
+                     f'Received: {type(features.kernel).__name__}.')
+  inputs = keras.Input([features.points.shape[1]])
+  return keras.Model(inputs, last(_rbf(features, inputs)))
+
+
+def initialize_head(
+    solution: fitting.Solution, head: heads.LogisticNormalHead,
+    label_smoothing: float) -> None:
+  """Gives a head the mean of a linear process.
+
+  A label's target is C e_g at temperature 1, C = log((1 - t + t / n) / (t / n))
+  for n classes with the dummy class, the process predicts e_g, and the head
+  divides its mean by the temperature tau: its mean is tau C mu. Without the
+  dummy class logits are differences to those of the last class.
+  """
+  if not isinstance(solution.features, features_lib.Linear):
+    raise ValueError("A head is linear in the features: use kernel='linear'.")
+  kernel, bias = _affine(solution)
+  if head.num_classes != kernel.shape[1]:
+    raise ValueError(
+        f'Argument `head` must have {kernel.shape[1]} classes. Received: '
+        f'num_classes={head.num_classes}.')
+  if not 0 < label_smoothing < 1:
+    raise ValueError('Argument `label_smoothing` must be in (0, 1). Received: '
+                     f'label_smoothing={label_smoothing}.')
+  if not head.built:
+    head.build([None, len(kernel)])
+  other = label_smoothing / (head.dims + 1)
+  scale = head.temperature * math.log((1. - label_smoothing + other) / other)
+  if not head.dummy_class:
+    kernel = kernel[:, :-1] - kernel[:, -1:]
+    bias = bias[:-1] - bias[-1:]
+  head.loc.set_weights([scale * kernel, scale * bias])
+
+
+def _affine(solution):
+  """mu as a linear map of the inputs, or of the kernel's values."""
+  last, features = solution.last, solution.features
+  if isinstance(features, features_lib.Linear):
+    kernel = last.coefficients / features.scale[:, np.newaxis]
+    return kernel, last.intercept - features.shift @ kernel
+  return features.whiten @ last.coefficients, last.intercept
+
+
+def _rbf(features, inputs):
+  """k(x, Z) by Keras's layers: -|x - z|^2 / (2 l^2) is a sum of three terms."""
+  kernel = features.kernel
+  x = keras.layers.Normalization(
+      mean=kernel.shift, variance=kernel.scale**2, dtype='float32')(inputs)
+  z = (features.points.astype(np.float64) - kernel.shift) / kernel.scale
+  half = .5 / kernel.length**2
+  products = _dense(2. * half * z.T, -half * np.sum(z**2, axis=1))(x)
+  norms = keras.layers.Dot(axes=-1, dtype='float32')([x, x])
+  norms = keras.layers.Rescaling(-half, dtype='float32')(norms)
+  exponent = keras.layers.Add(dtype='float32')([products, norms])
+  return keras.layers.Activation('exponential', dtype='float32')(exponent)
+
+
+def _dense(kernel, bias, activation=None):
+  """A dense layer of these weights."""
+  layer = keras.layers.Dense(
+      kernel.shape[1], activation=activation, dtype='float32')
+  layer.build([None, len(kernel)])
+  layer.set_weights([kernel, bias])
+  return layer
