@@ -38,8 +38,9 @@ _TINY = 1e-10
 # them has few rows: log beta ~ N(log 20, 1), b ~ N(0, 1).
 _LOG_BETA = np.log(20.)
 _MIN_VARIANCE = 1e-4
-_MANY_CLASSES = 50
-_HELD_OUT_ROWS = 5_000
+_BOLD = 3.  # times beta
+_HELD_OUT = 1_000_000  # numbers n x K that the start is chosen by, at most
+_MIN_HELD_OUT = 2_000  # but no fewer rows
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -105,31 +106,35 @@ def fit(
 
 
 def _best_start(loc, votes, weight, plain):
-  """Where the EM begins: some noise, at the plain or a higher beta.
+  """Where the EM begins: some noise, at the plain or at a higher beta.
 
-  With many classes the EM has two basins: all that is unlikely is noise, or
-  none is. The held-out likelihood of two folds tells which one is better.
+  The EM may have two basins: classes overlap and hardly a label is wrong, or
+  classes are apart and many are. It begins in the second one only if rows that
+  are held out are likelier then, by twice the standard error.
   """
   size = len(plain.bias)
   noisy = (1. - _START_NOISE) * plain.transition + _START_NOISE / size
-  starts = [
+  cautious, bold = (
       NoiseModel(factor * plain.inverse_temperature, plain.bias, noisy)
-      for factor in ((1., 3.) if size >= _MANY_CLASSES else (1.,))]
-  if len(starts) == 1:
-    return starts[0]
-  rows = np.arange(min(len(loc), _HELD_OUT_ROWS))
-  folds = rows % 2 == 0, rows % 2 == 1
+      for factor in (1., _BOLD))
+  rows = slice(max(_MIN_HELD_OUT, _HELD_OUT // size))
+  loc, votes, weight = loc[rows], votes[rows], weight[rows]
+  gain = weight * (_held_out(loc, votes, weight, bold)
+                   - _held_out(loc, votes, weight, cautious))
+  error = np.sqrt(len(gain)) * gain.std()
+  return bold if gain.sum() > 2. * error else cautious
 
-  def held_out(start):
-    total = 0.
-    for one, other in (folds, folds[::-1]):
-      one, other = rows[one], rows[other]
-      model = _climb_with_prior(loc[one], votes[one], weight[one], start)
-      total += np.sum(weight[other] * model.log_likelihood(
-          loc[other], votes[other]))
-    return total
 
-  return max(starts, key=held_out)
+def _held_out(loc, votes, weight, start):
+  """Log-likelihood of each row by a model of other rows, `[n]`."""
+  numbers = np.arange(len(loc))
+  result = np.zeros(len(loc))
+  folds = 4 if loc.size <= _HELD_OUT // 2 else 2
+  for fold in range(folds):
+    out = numbers % folds == fold
+    model = _climb_with_prior(loc[~out], votes[~out], weight[~out], start)
+    result[out] = model.log_likelihood(loc[out], votes[out])
+  return result
 
 
 def _climb_with_prior(loc, votes, weight, start):
@@ -223,60 +228,57 @@ class _Climb:
 
   def _step(self, model, value, state):
     posterior, probabilities = state
-    candidates = self._transitions(model, posterior)
+    transition, rates = self._maximize_transition(model, posterior)
     log_step, bias_step = self._newton(model, posterior, probabilities)
-    scale = 1.
-    while True:
-      best = None
-      for transition, rates in candidates:
-        bias = model.bias + scale * bias_step
-        trial = NoiseModel(
-            float(model.inverse_temperature * np.exp(scale * log_step)),
-            bias - bias.mean(), transition)
-        new_value, new_state = self._evaluate(trial, rates)
-        if best is None or new_value > best[1]:
-          best = trial, new_value, new_state, rates
-        if best[1] >= value:
-          break
-      if best[1] >= value:
-        self._rates = best[3]
-        return best[:3]
-      if scale < 1e-3:
-        return model, value, state
-      scale *= .5 if scale > .1 else 0.
+    for scale in (1., .5, .25, .1, 0.):
+      bias = model.bias + scale * bias_step
+      trial = NoiseModel(
+          float(model.inverse_temperature * np.exp(scale * log_step)),
+          bias - bias.mean(), transition)
+      new_value, new_state = self._evaluate(trial, rates)
+      if new_value >= value:
+        self._rates = rates
+        return trial, new_value, new_state
+    return model, value, state
 
-  def _transitions(self, model, posterior):
-    """T, with its rates, at the pooled rates and at the former ones.
+  def _maximize_transition(self, model, posterior):
+    """T, with its rates, at the pooled rates or the former ones.
 
-    The first moves faster, the second cannot lower the objective.
+    The first move faster, the second cannot lower the objective.
     """
     if self._kappas is None:
-      return [(model.transition, None)]
-    counts = self._votes.counts(posterior * self._column)
-    pooled = [_pooled_rate(c) for c in counts]
-    return [
-        (np.stack(list(map(_shrink, counts, self._kappas, rates))), rates)
-        for rates in (pooled, self._rates)]
+      return model.transition, None
+    best = []
+    for counts, kappa, former in zip(
+        self._votes.counts(posterior * self._column), self._kappas,
+        self._rates):
+      trials = []
+      for rate in (former, _pooled_rate(counts)):
+        transition = _shrink(counts, kappa, rate)
+        expected = np.sum(counts * np.log(transition)) + _penalty(
+            transition, kappa, rate)
+        trials.append((expected, rate, transition))
+      best.append(max(trials, key=lambda trial: trial[0]))
+    return np.stack([t for *_, t in best]), [rate for _, rate, _ in best]
 
   def _newton(self, model, posterior, probabilities):
     """Newton's step of (log beta, b) for E[log p(true class)]."""
-    beta = model.inverse_temperature
-    weighted = probabilities * self._column
-    residual = (posterior - probabilities) * self._column
+    beta, weight = model.inverse_temperature, self._column[:, 0]
     slope = beta * self._loc
     centred = slope - np.einsum(
         'nk,nk->n', probabilities, slope)[:, np.newaxis]
-    spread = weighted * centred
+    residual = posterior - probabilities
+    spread = probabilities * centred
     size = len(model.bias)
     hessian = np.empty([size + 1, size + 1])
-    sizes = weighted.sum(axis=0, dtype=np.float64)
-    hessian[1:, 1:] = np.diag(sizes + 1.) - weighted.T @ probabilities
-    hessian[0, 1:] = hessian[1:, 0] = spread.sum(axis=0, dtype=np.float64)
-    hessian[0, 0] = np.einsum('nk,nk->', spread, centred) + 1.
+    hessian[1:, 1:] = np.diag(weight @ probabilities + 1.) - (
+        (probabilities * self._column).T @ probabilities)
+    hessian[0, 1:] = hessian[1:, 0] = weight @ spread
+    hessian[0, 0] = weight @ np.einsum('nk,nk->n', spread, centred) + 1.
     gradient = np.empty(size + 1)
-    gradient[0] = np.einsum('nk,nk->', residual, slope) - (
+    gradient[0] = weight @ np.einsum('nk,nk->n', residual, slope) - (
         np.log(beta) - _LOG_BETA)
-    gradient[1:] = residual.sum(axis=0, dtype=np.float64) - model.bias
+    gradient[1:] = weight @ residual - model.bias
     step = linalg.solve(hessian, gradient, assume_a='pos')
     step *= min(1., 1. / max(abs(step[0]), _TINY))  # beta at most e times
     return step[0], step[1:]
