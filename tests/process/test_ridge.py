@@ -57,7 +57,7 @@ def test_the_fit_is_that_of_penalised_least_squares(a):
       atol=1e-11)
 
 
-@pytest.mark.parametrize('size', [40, 4])  # the second: fewer rows than features
+@pytest.mark.parametrize('size', [40, 4])  # 4: fewer rows than features
 def test_leaving_out_a_row_is_refitting_without_it(size):
   z, y, weight = make(size)
   loo, _ = leave_out_all(z, y, weight, .3)
