@@ -9,7 +9,7 @@ from ln_tfp.process import features as features_lib
 from ln_tfp.process import ridge
 
 # Rows that 'auto' decides by.
-_ROWS = 1_000
+_ROWS = 500
 # A kernel must be so much better than the linear one, which is faster and
 # gains more from further rows.
 _MARGIN = .95

@@ -47,7 +47,7 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
   Args:
     kernel: 'linear' for embeddings; 'rbf' for pixels and other raw inputs;
       'auto', which chooses between them by the leave-one-out error on at most
-      1,000 rows; or a kernel of `tfp.math.psd_kernels`.
+      500 rows; or a kernel of `tfp.math.psd_kernels`.
     num_inducing: number of inducing points of a kernel other than 'linear'. Up
       to twice as many rows are all used, which is the exact process.
     length_scale: of 'rbf', in median distances between rows.
@@ -111,13 +111,13 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
     self._reader = reader
     self._check_classes()
     self._gathered = gatherer
-    self._solution = gatherer.solve(
-        self._settings(), lambda: self._pass(source))
+    passes = self._passes(source)
+    self._solution = gatherer.solve(self._settings(), passes)
     self._leave_one_out = None
     size = gatherer.num_rows * len(self.classes_)
     if size <= _LEAVE_ONE_OUT_SIZE:
       self._leave_one_out = leave_one_out.concatenate(
-          list(self._leave_out(source)))
+          list(self._leave_out(passes)))
     return self
 
   def partial_fit(self, X: Any, y: Any, classes: Any = None,
@@ -165,8 +165,8 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
       certain: labels that are known to be right.
     """
     validation.check_is_fitted(self)
-    return self._leave_out(
-        self._source(X, y, sample_weight, certain, reset=False))
+    return self._leave_out(self._passes(
+        self._source(X, y, sample_weight, certain, reset=False)))
 
   def predict_proba(self, X: Any) -> np.ndarray:
     """Probabilities of the true classes, `[N, K]`."""
@@ -322,14 +322,13 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
           sample_weight, X, ensure_non_negative=True)
     return sources.from_array(X, np.asarray(y), sample_weight, certain)
 
-  def _pass(self, source):
-    """Yields all rows and their votes."""
-    for rows in source:
-      yield rows, self._reader.read(rows.y, rows.certain)
+  def _passes(self, source):
+    return fitting.Passes(lambda: (
+        (rows, self._reader.read(rows.y, rows.certain)) for rows in source))
 
-  def _leave_out(self, source):
-    for rows, votes in self._pass(source):
-      yield self._solved.leave_out(rows, votes)
+  def _leave_out(self, passes):
+    for part in passes(self._solved.features):
+      yield self._solved.leave_out(part)
 
   def _map(self, X, function):
     """Applies a function to the rows of an array, slice by slice."""

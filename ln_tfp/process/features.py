@@ -1,9 +1,9 @@
 """Feature maps: what the linear model of `ridge` is linear in.
 
 A kernel k becomes features by Nystrom's method: with inducing points Z and
-k(Z, Z) = U diag(l) U^T, the features k(x, Z) U diag(l^-1/2) have the inner
-products of the kernel, exactly where x is among Z. All rows as inducing points
-are the exact Gaussian process.
+Cholesky's k(Z, Z) = L L^T, the features k(x, Z) L^-T have the inner products of
+the kernel, exactly where x is among Z. All rows as inducing points are the
+exact Gaussian process. Pivoting leaves out points that others imply.
 """
 
 import abc
@@ -53,19 +53,20 @@ class Nystrom(FeatureMap):
 
   Attributes:
     kernel: maps `[n, F]` and `[M, F]` to `[n, M]`.
-    points: Z, `[M, F]`.
-    whiten: U diag(l^-1/2), `[M, D]`.
+    points: Z, those of the points given that the others do not imply.
+    whiten: L^-T, `[D, D]`.
   """
   standardize = False
 
   def __init__(self, kernel: Kernel, points: np.ndarray):
     self.kernel = kernel
-    self.points = points
     matrix = np.asarray(kernel(points, points), np.float64)
-    values, vectors = linalg.eigh(matrix, driver='evd', overwrite_a=True)
-    kept = values > values.max() * _smallest(points.dtype)
-    self.whiten = vectors[:, kept] / np.sqrt(values[kept])
-    self.num_features = self.whiten.shape[1]
+    factor, order, rank, _ = linalg.lapack.dpstrf(
+        matrix, lower=1, tol=_smallest(points.dtype) * np.trace(matrix))
+    self.points = points[order[:rank] - 1]
+    self.whiten = linalg.solve_triangular(
+        factor[:rank, :rank], np.eye(rank), lower=True).T
+    self.num_features = rank
 
   def __call__(self, x: np.ndarray) -> np.ndarray:
     matrix = self.kernel(x, self.points.astype(x.dtype))
@@ -124,5 +125,5 @@ def location_and_scale(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _smallest(dtype):
-  """Eigenvalues below this share of the largest are rounding errors."""
-  return 1e-12 if dtype == np.float64 else 1e-7
+  """Pivots below this share of the trace are rounding errors."""
+  return 1e-14 if dtype == np.float64 else 1e-8

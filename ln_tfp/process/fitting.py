@@ -14,13 +14,12 @@ from ln_tfp.process import sources
 from ln_tfp.process import votes as votes_lib
 
 # N x K numbers that the noise model is fitted to, and that the regularisation
-# is chosen by, at most; more rows would change neither.
+# is chosen by, at most; more rows would hardly change either.
 _NOISE_SIZE = 10_000_000
 _CHOICE_SIZE = 2_000_000
 _MIN_ROWS = 2_000
-
-# Begins another pass over all rows and their labels.
-Passes = Callable[[], Iterator[tuple[sources.Rows, votes_lib.Votes]]]
+# So many features, of all rows, are kept from one pass to the next.
+_KEPT_SIZE = 2**23
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +28,54 @@ class Settings:
   regularization: float | None
   noise_model: bool
   relabel_rounds: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Part:
+  """Some consecutive rows as the regression sees them.
+
+  Attributes:
+    start: number of the first one.
+    z: features `[n, D]`.
+    votes: labels.
+    weight: `[n]`, zero where there is no label.
+  """
+  start: int
+  z: np.ndarray
+  votes: votes_lib.Votes
+  weight: np.ndarray
+
+  @property
+  def range(self) -> slice:
+    return slice(self.start, self.start + len(self.z))
+
+
+class Passes:
+  """Passes over all rows.
+
+  Args:
+    rows: begins a pass over rows and their labels.
+  """
+
+  def __init__(
+      self, rows: Callable[[], Iterator[tuple[sources.Rows, votes_lib.Votes]]]):
+    self._rows = rows
+    self._kept = None
+
+  def __call__(self, features: features_lib.FeatureMap) -> Iterator[Part]:
+    """One pass; all passes must be with the same features."""
+    if self._kept is not None:
+      yield from self._kept
+      return
+    kept, size = [], 0
+    for rows, votes in self._rows():
+      part = Part(rows.start, features(rows.x), votes,
+                  rows.weight * votes.is_labelled)
+      yield part
+      size += part.z.size
+      kept = [*kept, part] if size <= _KEPT_SIZE else []
+    if size <= _KEPT_SIZE:
+      self._kept = kept
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -43,14 +90,6 @@ class Sample:
   x: np.ndarray
   votes: votes_lib.Votes
   weight: np.ndarray
-
-  def __len__(self) -> int:
-    return len(self.x)
-
-  def first(self, size: int) -> 'Sample':
-    """The first of these rows; their order is random."""
-    size = max(size, _MIN_ROWS)
-    return Sample(self.x[:size], self.votes[:size], self.weight[:size])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -84,37 +123,41 @@ class Solution:
 
   def spread(self, x: np.ndarray) -> np.ndarray:
     """Variance of the mean of new rows over sigma^2, `[n]`."""
-    return self.spectrum.spread(
-        self.spectrum.project(self.features(x)), self.choice.regularization)
+    return self._spread(self.features(x))
 
-  def leave_out(
-      self, rows: sources.Rows,
-      votes: votes_lib.Votes) -> leave_one_out.LeaveOneOut:
+  def _spread(self, z):
+    return self.spectrum.spread(
+        self.spectrum.project(z), self.choice.regularization)
+
+  def leave_out(self, part: Part) -> leave_one_out.LeaveOneOut:
     """Predictions of rows that took part in the fit."""
-    z = self.features(rows.x)
-    weight = rows.weight * votes.is_labelled
     if self.leverage is None:
-      h = leverages(
-          self.spectrum, z, weight, self.choice.regularization)
+      h = leverages(self.spectrum, part, self.choice.regularization)
     else:
-      h = self.leverage[rows.range]
-    loc = leave_one_out.replay(self.rounds, z, h, votes)
+      h = self.leverage[part.range]
+    loc = leave_one_out.replay(self.rounds, part.z, h, part.votes)
     # A weight w stands for the noise sigma^2 / w of the row's own target.
-    scale = self.choice.variance / np.where(weight > 0, weight, 1.)
+    counts = part.weight > 0
+    scale = self.choice.variance / np.where(counts, part.weight, 1.)
     spread = h / (1. - h)
-    if not np.all(weight > 0):
-      spread = np.where(weight > 0, spread, self.spread(rows.x))
+    if not np.all(counts):
+      spread = np.where(counts, spread, self._spread(part.z))
     return leave_one_out.LeaveOneOut(
-        rows.start, loc, h, scale * (1. + spread), scale * spread,
+        part.start, loc, h, scale * (1. + spread), scale * spread,
         self.last.noise.probabilities(loc),
-        self.last.noise.posterior(loc, votes))
+        self.last.noise.posterior(loc, part.votes))
 
 
 def leverages(
-    spectrum: ridge.Spectrum, z: np.ndarray, weight: np.ndarray,
-    a: float) -> np.ndarray:
-  """h of rows `[n, F]`, `[n]`."""
-  return ridge.leverage(spectrum.spread(spectrum.project(z), a), weight)
+    spectrum: ridge.Spectrum, part: Part, a: float) -> np.ndarray:
+  """h, `[n]`."""
+  return ridge.leverage(
+      spectrum.spread(spectrum.project(part.z), a), part.weight)
+
+
+def sample_size(num_classes: int) -> int:
+  """How many rows decide about hyperparameters, at most."""
+  return max(_MIN_ROWS, _NOISE_SIZE // num_classes)
 
 
 def solve(
@@ -133,19 +176,21 @@ def solve(
     cross: of the features and labels of all rows.
     sample: some of the rows, or all.
     settings: what is asked for.
-    passes: begins another pass over all rows; `None` if they cannot be read
-      again, and then there is no relabelling.
+    passes: over all rows; `None` if they cannot be read again, and then there
+      is no relabelling.
   """
   spectrum = ridge.Spectrum.of(moments, features.standardize)
-  choice = choose_regularization(
-      spectrum, cross, features, sample, settings.regularization)
-  a = choice.regularization
-  num_classes = sample.votes.num_classes
-  sample = sample.first(_NOISE_SIZE // num_classes)
   z = features(sample.x)
-  h = leverages(spectrum, z, sample.weight, a)
-  target = sample.votes.targets(z.dtype)
-  rounds, all_leverages = [], None
+  projected = spectrum.project(z)
+  targets = sample.votes.targets(z.dtype)
+  num_classes = targets.shape[1]
+  judged = slice(max(_MIN_ROWS, _CHOICE_SIZE // num_classes))
+  choice = ridge.choose(
+      spectrum, cross, projected[judged], targets[judged],
+      sample.weight[judged], settings.regularization)
+  a = choice.regularization
+  h = ridge.leverage(spectrum.spread(projected, a), sample.weight)
+  target, rounds, all_leverages = targets, [], None
   log_marginal = spectrum.log_marginal_likelihood(cross, a, choice.variance)
   for number in range(settings.relabel_rounds + 1):
     now = leave_one_out.Round(*spectrum.solve(cross, a))
@@ -158,40 +203,25 @@ def solve(
     if number == settings.relabel_rounds or passes is None:
       break
     target = leave_one_out.relabel(sample.votes, posterior)
-    cross, all_leverages = relabel_all(
-        features, spectrum, a, rounds, all_leverages, passes())
+    cross, all_leverages = _relabel_all(
+        spectrum, a, rounds, all_leverages, passes(features))
   return Solution(
       features, spectrum, choice, tuple(rounds),
       share_of_wrong(posterior, sample), log_marginal, all_leverages)
 
 
-def relabel_all(features, spectrum, a, rounds, known, rows):
+def _relabel_all(spectrum, a, rounds, known, parts):
   """One pass: the sums of the relabelled targets, and all leverages."""
-  num_classes = len(rounds[0].intercept)
-  cross = ridge.Cross(features.num_features, num_classes)
-  parts = []
-  for part, votes in rows:
-    z = features(part.x)
-    weight = part.weight * votes.is_labelled
-    h = (leverages(spectrum, z, weight, a) if known is None
-         else known[part.range])
-    parts.append(h)
-    loc = leave_one_out.replay(rounds, z, h, votes)
-    cross.add(z, leave_one_out.relabel(
-        votes, rounds[-1].noise.posterior(loc, votes)), weight)
-  return cross, np.concatenate(parts) if known is None else known
-
-
-def choose_regularization(
-    spectrum: ridge.Spectrum, cross: ridge.Cross,
-    features: features_lib.FeatureMap, sample: Sample,
-    regularization: float | None) -> ridge.Choice:
-  """The regularisation of least leave-one-out error on some rows."""
-  sample = sample.first(_CHOICE_SIZE // sample.votes.num_classes)
-  z = features(sample.x)
-  return ridge.choose(
-      spectrum, cross, spectrum.project(z), sample.votes.targets(z.dtype),
-      sample.weight, regularization)
+  cross = ridge.Cross(*rounds[0].coefficients.shape)
+  found = []
+  for part in parts:
+    h = leverages(spectrum, part, a) if known is None else known[part.range]
+    found.append(h)
+    loc = leave_one_out.replay(rounds, part.z, h, part.votes)
+    posterior = rounds[-1].noise.posterior(loc, part.votes)
+    cross.add(
+        part.z, leave_one_out.relabel(part.votes, posterior), part.weight)
+  return cross, np.concatenate(found) if known is None else known
 
 
 def share_of_wrong(posterior: np.ndarray, sample: Sample) -> np.ndarray:

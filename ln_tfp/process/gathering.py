@@ -80,7 +80,9 @@ class Gatherer:
             passes: fitting.Passes | None = None) -> fitting.Solution:
     """Puts the classes in order and fits; see `fitting.solve`."""
     order = self._reader.finish()
-    x, labels, weight, certain = self._reservoir.rows()
+    rows = slice(fitting.sample_size(len(order)))
+    x, labels, weight, certain = (
+        part[rows] for part in self._reservoir.rows())
     votes = votes_lib.Votes(
         votes_lib.renumber(labels, order), len(order), certain)
     return fitting.solve(

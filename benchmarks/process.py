@@ -1,0 +1,148 @@
+"""The Logistic-Normal process: against scikit-learn's, and how it grows.
+
+- N = 300, 1,000 and 3,000 against `GaussianProcessClassifier`, which searches
+  the two hyperparameters of its kernel; K = 3, 20 features.
+- Time over N, F and K, streamed, the noise model and three rounds of
+  relabelling included; memory over N.
+- 50,000 rows of 1280 features, and the EM of 10,000 rows with K = 100.
+
+Takes about half an hour on two idle cores.
+"""
+
+import dataclasses
+import time
+
+import numpy as np
+from sklearn import datasets
+from sklearn import gaussian_process
+from sklearn.gaussian_process import kernels
+
+from benchmarks import memory
+from benchmarks import timing
+import ln_tfp
+from ln_tfp.process import noise_model
+from ln_tfp.process import votes as votes_lib
+
+_BATCH = 10_000
+_FEATURES = 1280
+_ROWS = [1_000, 10_000, 100_000, 1_000_000]
+_WIDTHS = [160, 320, 640, 1280]
+_CLASSES = [10, 100, 1_000]
+
+
+def make_stream(num_rows: int, num_features: int, num_classes: int):
+  """Batches of embedding-like rows, with a third of the labels redrawn."""
+  random = np.random.default_rng(0)
+  centres = random.normal(size=[num_classes, num_features]).astype(np.float32)
+  noise = random.normal(size=[_BATCH, num_features]).astype(np.float32)
+
+  def batches():
+    for start in range(0, num_rows, _BATCH):
+      size = min(_BATCH, num_rows - start)
+      order = np.random.default_rng(start)
+      true = order.integers(num_classes, size=size)
+      given = np.where(order.random(size) < 1 / 3, order.integers(
+          num_classes, size=size), true)
+      # The same numbers in another order of rows and columns.
+      rest = np.roll(noise[order.permutation(_BATCH)[:size]], start // 7, 1)
+      yield .12 * centres[true] + rest, given
+
+  return batches
+
+
+def fit_stream(num_rows: int, num_features: int, num_classes: int) -> None:
+  """Fits, and reads the leave-one-out predictions part by part."""
+  stream = make_stream(num_rows, num_features, num_classes)
+  process = ln_tfp.LogisticNormalProcess('linear').fit(stream)
+  for _ in process.leave_one_out_chunks(stream):
+    pass
+
+
+def _seconds(function, *arguments) -> float:
+  begin = time.perf_counter()
+  function(*arguments)
+  return time.perf_counter() - begin
+
+
+def measure_rivals() -> list[timing.Row]:
+  """Against scikit-learn."""
+  rows = []
+  for size, rounds, goal in ((300, 3, ''), (1_000, 2, '<= 0.05'),
+                             (3_000, 1, '')):
+    x, y = datasets.make_classification(
+        size, 20, n_informative=10, n_classes=3, flip_y=.2, random_state=0)
+
+    def ours(x=x, y=y):
+      ln_tfp.LogisticNormalProcess().fit(x, y)
+      return 1
+
+    def theirs(x=x, y=y):
+      gaussian_process.GaussianProcessClassifier(
+          1. * kernels.RBF(5.)).fit(x, y)
+      return 1
+
+    ours()  # imports
+    times = {'process': [], 'scikit-learn': []}
+    for _ in range(rounds):
+      times['process'].append(1e3 * _seconds(ours))
+      times['scikit-learn'].append(1e3 * _seconds(theirs))
+    rows.append(timing.ratio(
+        f'process / GaussianProcessClassifier, N = {size:,}', times, 'process',
+        'scikit-learn', goal))
+  return rows
+
+
+def measure_growth() -> list[timing.Row]:
+  """Exponents of time and memory."""
+  by_rows = [_seconds(fit_stream, size, _FEATURES, 10) for size in _ROWS]
+  by_width = [_seconds(fit_stream, 20_000, width, 10) for width in _WIDTHS]
+  by_class = [_seconds(fit_stream, 20_000, 320, size) for size in _CLASSES]
+  rises = [memory.rise(fit_stream, size, _FEATURES, 10) for size in _ROWS]
+  return [
+      timing.slope('time of a fit over N, F = 1280, K = 10', _ROWS, by_rows,
+                   's'),
+      dataclasses.replace(timing.slope(
+          'time of a fit over F, N = 20,000, K = 10', _WIDTHS, by_width,
+          's'), goal='<= 3'),
+      timing.slope('time of a fit over K, N = 20,000, F = 320', _CLASSES,
+                   by_class, 's'),
+      timing.slope('memory of a fit over N, F = 1280, K = 10', _ROWS, rises,
+                   'MB'),
+      timing.Row('MB of a fit to 1,000,000 x 1280, K = 10', rises[-1],
+                 goal='<= 2000')]
+
+
+def measure_embeddings() -> list[timing.Row]:
+  """Embeddings in memory, seconds."""
+  rows = []
+  for num_classes in (10, 100):
+    parts = list(make_stream(50_000, _FEATURES, num_classes)())
+    x, y = (np.concatenate(part) for part in zip(*parts))
+    rows.append(timing.Row(
+        f's of 50,000 x 1280, K = {num_classes}', min(
+            _seconds(ln_tfp.LogisticNormalProcess().fit, x, y)
+            for _ in range(2)), n=2, goal='<= 30'))
+  return rows
+
+
+def measure_noise_model() -> list[timing.Row]:
+  """The EM alone, seconds."""
+  random = np.random.default_rng(0)
+  size, num_classes = 10_000, 100
+  true = random.integers(num_classes, size=size)
+  loc = (.3 * np.eye(num_classes)[true] + .06 * random.normal(
+      size=[size, num_classes])).astype(np.float32)
+  given = np.where(random.random(size) < .4, (true + 1) % num_classes, true)
+  votes = votes_lib.Votes(
+      given[:, np.newaxis], num_classes, np.zeros(size, bool))
+  weight = np.ones(size, np.float32)
+  return [timing.Row(
+      's of the EM, N = 10,000, K = 100', min(
+          _seconds(noise_model.fit, loc, votes, weight) for _ in range(3)),
+      n=3, goal='<= 3')]
+
+
+def measure() -> list[timing.Row]:
+  """All rows."""
+  return (measure_rivals() + measure_embeddings() + measure_noise_model()
+          + measure_growth())

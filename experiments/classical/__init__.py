@@ -1,0 +1,1 @@
+"""Classifiers that are not trained by gradients, and data to compare them."""
