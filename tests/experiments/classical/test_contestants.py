@@ -1,0 +1,72 @@
+"""Problems depend on their seed, contestants see noisy labels alone."""
+
+import numpy as np
+import pytest
+
+from experiments import data
+from experiments.classical import contestants
+from experiments.classical import problems
+
+
+@pytest.mark.parametrize('name', ['iris', 'wine', 'breast_cancer', 'digits'])
+def test_a_problem_is_a_function_of_its_seed(name):
+  one, same, other = (
+      problems.load(name, 'sym:0.4', seed) for seed in (0, 0, 1))
+  np.testing.assert_array_equal(one.x, same.x)
+  np.testing.assert_array_equal(one.given, same.given)
+  assert not np.array_equal(one.test_y, other.test_y)
+  assert set(one.test_y) == set(range(one.num_classes))
+
+
+def test_noise_is_in_the_training_labels_alone():
+  clean = problems.load('digits', 'none', 0)
+  noisy = problems.load('digits', 'asym:0.4', 0)
+  np.testing.assert_array_equal(clean.test_y, noisy.test_y)
+  np.testing.assert_array_equal(clean.x, noisy.x)
+  wrong = clean.given != noisy.given
+  assert .15 < wrong.mean() < .25  # half of the classes are moved
+  mapping = data.traits('digits').mapping
+  assert all(mapping[true] == given for true, given in zip(
+      clean.given[wrong], noisy.given[wrong]))
+
+
+def test_features_are_read_where_they_are(tmp_path):
+  random = np.random.default_rng(0)
+  for part, size in (('train', 6_000), ('test', 100)):
+    np.savez(tmp_path / f'cifar10_{part}.npz',
+             features=random.normal(size=[size, 3]).astype(np.float16),
+             labels=random.integers(10, size=size))
+  problem = problems.load(
+      'cifar10_features', 'sym:0.2', 0, features_dir=tmp_path)
+  assert problem.x.shape == (5_000, 3)
+  assert problem.x.dtype == np.float32
+  with pytest.raises(data.MissingDataError, match='--features_dir'):
+    problems.load('cifar10_features', 'none', 0)
+
+
+@pytest.mark.parametrize('name', contestants.CONTESTANTS)
+def test_a_contestant_learns_from_noisy_labels(name):
+  problem = problems.load('iris', 'sym:0.2', 0)
+  classifier = contestants.CONTESTANTS[name](problem, 0)
+  predicted = contestants.probabilities(classifier, problem.test_x, 3)
+  np.testing.assert_allclose(predicted.sum(axis=1), 1., rtol=1e-6)
+  assert np.mean(predicted.argmax(axis=1) == problem.test_y) > .8
+
+
+def test_the_gaussian_process_tunes_on_few_rows_and_fits_all():
+  problem = problems.load('breast_cancer', 'none', 0)
+  assert len(problem.x) > 300
+  assert contestants.is_feasible('Gaussian process (Laplace)', problem)
+  model = contestants.fit_gaussian_process(problem, 0)
+  assert model[-1].base_estimator_.X_train_.shape == problem.x.shape
+  assert model.score(problem.test_x, problem.test_y) > .93
+
+
+def test_a_class_that_was_never_seen_has_no_probability():
+  problem = problems.load('iris', 'none', 0)
+  keep = problem.given < 2
+  classifier = contestants.fit_process(problems.Problem(
+      problem.x[keep], problem.given[keep], problem.test_x, problem.test_y, 3,
+      False), 0)
+  predicted = contestants.probabilities(classifier, problem.test_x, 3)
+  np.testing.assert_array_equal(predicted[:, 2], 0.)
