@@ -45,7 +45,9 @@ class Linear(FeatureMap):
     self.shift, self.scale = location_and_scale(sample)
 
   def __call__(self, x: np.ndarray) -> np.ndarray:
-    return (x - self.shift.astype(x.dtype)) / self.scale.astype(x.dtype)
+    z = x - self.shift.astype(x.dtype)
+    z /= self.scale.astype(x.dtype)
+    return z
 
 
 class Nystrom(FeatureMap):

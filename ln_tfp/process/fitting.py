@@ -16,7 +16,7 @@ from ln_tfp.process import votes as votes_lib
 # N x K numbers that the noise model is fitted to, and that the regularisation
 # is chosen by, at most; more rows would hardly change either.
 _NOISE_SIZE = 10_000_000
-_CHOICE_SIZE = 2_000_000
+_CHOICE_SIZE = 100_000
 _MIN_ROWS = 2_000
 # So many features, of all rows, are kept from one pass to the next.
 _KEPT_SIZE = 2**23
@@ -123,11 +123,8 @@ class Solution:
 
   def spread(self, x: np.ndarray) -> np.ndarray:
     """Variance of the mean of new rows over sigma^2, `[n]`."""
-    return self._spread(self.features(x))
-
-  def _spread(self, z):
     return self.spectrum.spread(
-        self.spectrum.project(z), self.choice.regularization)
+        self.features(x), self.choice.regularization)
 
   def leave_out(self, part: Part) -> leave_one_out.LeaveOneOut:
     """Predictions of rows that took part in the fit."""
@@ -141,7 +138,8 @@ class Solution:
     scale = self.choice.variance / np.where(counts, part.weight, 1.)
     spread = h / (1. - h)
     if not np.all(counts):
-      spread = np.where(counts, spread, self._spread(part.z))
+      spread = np.where(counts, spread, self.spectrum.spread(
+          part.z, self.choice.regularization))
     return leave_one_out.LeaveOneOut(
         part.start, loc, h, scale * (1. + spread), scale * spread,
         self.last.noise.probabilities(loc),
@@ -151,8 +149,7 @@ class Solution:
 def leverages(
     spectrum: ridge.Spectrum, part: Part, a: float) -> np.ndarray:
   """h, `[n]`."""
-  return ridge.leverage(
-      spectrum.spread(spectrum.project(part.z), a), part.weight)
+  return ridge.leverage(spectrum.spread(part.z, a), part.weight)
 
 
 def sample_size(num_classes: int) -> int:
@@ -181,15 +178,14 @@ def solve(
   """
   spectrum = ridge.Spectrum.of(moments, features.standardize)
   z = features(sample.x)
-  projected = spectrum.project(z)
   targets = sample.votes.targets(z.dtype)
   num_classes = targets.shape[1]
   judged = slice(max(_MIN_ROWS, _CHOICE_SIZE // num_classes))
   choice = ridge.choose(
-      spectrum, cross, projected[judged], targets[judged],
-      sample.weight[judged], settings.regularization)
+      spectrum, cross, z[judged], targets[judged], sample.weight[judged],
+      settings.regularization)
   a = choice.regularization
-  h = ridge.leverage(spectrum.spread(projected, a), sample.weight)
+  h = ridge.leverage(spectrum.spread(z, a), sample.weight)
   target, rounds, all_leverages = targets, [], None
   log_marginal = spectrum.log_marginal_likelihood(cross, a, choice.variance)
   for number in range(settings.relabel_rounds + 1):

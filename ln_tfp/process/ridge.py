@@ -26,6 +26,7 @@ GRID = 10. ** np.arange(-6., 3.1, .5)
 # No more than this much of a prediction is the row's own label: a fit that
 # interpolates says nothing about the row.
 _MAX_LEVERAGE = 1. - 1e-6
+_ROWS = 4_096  # at a time in the eigenbasis
 
 
 class Cross:
@@ -121,12 +122,16 @@ class Spectrum:
     """P, the rows in the eigenbasis, `[n, r]`."""
     return (z - self.mean.astype(z.dtype)) @ self.basis.astype(z.dtype)
 
-  def spread(self, projected: np.ndarray, a: float) -> np.ndarray:
-    """Variance of the mean at rows of P, over sigma^2, `[n]`, float64."""
-    root = np.sqrt(1. / (self.eigenvalues + a)).astype(projected.dtype)
-    scaled = projected * root
-    return 1. / self.weight + np.einsum('nf,nf->n', scaled, scaled).astype(
-        np.float64)
+  def spread(self, z: np.ndarray, a: float) -> np.ndarray:
+    """Variance of the mean at rows `[n, F]`, over sigma^2, `[n]`, float64."""
+    return np.concatenate([
+        self._spread(self.project(z[rows]), a) for rows in _slices(len(z))])
+
+  def _spread(self, projected, a):
+    projected = projected * np.sqrt(1. / (self.eigenvalues + a)).astype(
+        projected.dtype)
+    return 1. / self.weight + np.einsum(
+        'nf,nf->n', projected, projected).astype(np.float64)
 
   def rotate(self, cross: Cross) -> np.ndarray:
     """P^T w (Y - ybar), `[r, K]`."""
@@ -182,29 +187,36 @@ class Choice:
 
 
 def choose(
-    spectrum: Spectrum, cross: Cross, projected: np.ndarray,
-    target: np.ndarray, weight: np.ndarray,
-    regularization: float | None = None) -> Choice:
+    spectrum: Spectrum, cross: Cross, z: np.ndarray, target: np.ndarray,
+    weight: np.ndarray, regularization: float | None = None) -> Choice:
   """Returns the regularisation of least leave-one-out error.
 
   Args:
     spectrum: of all rows.
     cross: of all rows.
-    projected: P of the rows that are judged, `[n, r]`.
+    z: the rows that are judged, `[n, F]`.
     target: their targets `[n, K]`.
     weight: their weights `[n]`.
     regularization: the only one to try; `None` tries `spectrum.grid`.
   """
   rotated = spectrum.rotate(cross)
-  mean = (cross.targets / spectrum.weight).astype(projected.dtype)
-  tried = []
-  for a in spectrum.grid if regularization is None else [regularization]:
-    damped = rotated / (spectrum.eigenvalues + a)[:, np.newaxis]
-    h = leverage(spectrum.spread(projected, a), weight)
-    residual = target - leave_out(
-        mean + projected @ damped.astype(projected.dtype), target, h)
-    square = weight * np.einsum('nk,nk->n', residual, residual) / (
-        target.shape[1] * weight.sum())
-    tried.append(Choice(float(a), float(square.sum()),
-                        max(float(np.sum((1. - h) * square)), 1e-12)))
-  return min(tried, key=lambda choice: choice.error)
+  mean = (cross.targets / spectrum.weight).astype(z.dtype)
+  grid = spectrum.grid if regularization is None else [regularization]
+  sums = np.zeros([len(grid), 2])
+  for rows in _slices(len(z)):
+    projected = spectrum.project(z[rows])
+    for number, a in enumerate(grid):
+      damped = rotated / (spectrum.eigenvalues + a)[:, np.newaxis]
+      h = leverage(spectrum._spread(projected, a), weight[rows])
+      residual = target[rows] - leave_out(
+          mean + projected @ damped.astype(z.dtype), target[rows], h)
+      square = weight[rows] * np.einsum('nk,nk->n', residual, residual)
+      sums[number] += square.sum(), np.sum((1. - h) * square)
+  errors, variances = sums.T / (target.shape[1] * weight.sum())
+  best = int(np.argmin(errors))
+  return Choice(float(grid[best]), float(errors[best]),
+                max(float(variances[best]), 1e-12))
+
+
+def _slices(size):
+  return [slice(i, i + _ROWS) for i in range(0, size, _ROWS)]

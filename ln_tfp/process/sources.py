@@ -11,8 +11,10 @@ import numpy as np
 from sklearn.utils import validation
 import tensorflow as tf
 
-# Numbers in one chunk of features: 64 MB of float32.
-_CHUNK_SIZE = 2**24
+# Numbers in one chunk of features, 32 MB of float32, and in a sample.
+_CHUNK_SIZE = 2**23
+_SAMPLE_SIZE = 2**25
+_MIN_SAMPLE = 2_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -182,37 +184,36 @@ class Reservoir:
   def __init__(self, random: np.random.Generator):
     self.num_rows = 0
     self._random = random
-    self._capacity = None
     self._keys = np.empty(0)
-    self._parts = []
+    self._parts = None
 
   def add(self, x: np.ndarray, labels: np.ndarray, weight: np.ndarray,
           certain: np.ndarray) -> None:
     """Passes rows by: `[n, F]`, encoded labels `[n, ...]`, `[n]`, `[n]`."""
-    if self._capacity is None:
-      self._capacity = max(2_000, 2 * _CHUNK_SIZE // max(x.shape[1], 1))
-    self.num_rows += np.count_nonzero(weight > 0)
+    parts = x, labels, weight, certain
+    if self._parts is None:
+      size = max(_MIN_SAMPLE, _SAMPLE_SIZE // max(x.shape[1], 1))
+      # Memory that is never written to costs nothing.
+      self._parts = [
+          np.empty([size, *part.shape[1:]], part.dtype) for part in parts]
+    capacity, held = len(self._parts[0]), len(self._keys)
     keys = self._random.random(len(x))
-    bound = self._bound()
-    chosen = np.flatnonzero((keys < bound) & (weight > 0))
-    self._keys = np.append(self._keys, keys[chosen])
-    self._parts.append(tuple(
-        part[chosen] for part in (x, labels, weight, certain)))
-    if len(self._keys) > 1.5 * self._capacity:
-      self._prune()
-
-  def _bound(self):
-    if len(self._keys) < self._capacity:
-      return 1.
-    return np.partition(self._keys, self._capacity - 1)[self._capacity - 1]
-
-  def _prune(self):
-    order = np.argsort(self._keys)[:self._capacity]
-    self._keys = self._keys[order]
-    joined = [np.concatenate(part)[order] for part in zip(*self._parts)]
-    self._parts = [tuple(joined)]
+    chosen = np.flatnonzero(weight > 0)
+    self.num_rows += len(chosen)
+    every = np.append(self._keys, keys[chosen])
+    stay = np.ones(len(every), bool)
+    if len(every) > capacity:
+      stay[np.argpartition(every, capacity)[capacity:]] = False
+    comes = held + np.flatnonzero(stay[held:])
+    goes = np.append(np.flatnonzero(~stay[:held]), np.arange(held, capacity))
+    places = goes[:len(comes)]
+    for part, new in zip(self._parts, parts):
+      part[places] = new[chosen[comes - held]]
+    self._keys = np.append(
+        self._keys, np.empty(max(0, min(capacity, len(every)) - held)))
+    self._keys[places] = every[comes]
 
   def rows(self) -> tuple[np.ndarray, ...]:
     """Returns x, labels, weight and certain of the sample."""
-    self._prune()
-    return self._parts[0]
+    order = np.argsort(self._keys)
+    return tuple(part[order] for part in self._parts)

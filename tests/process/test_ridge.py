@@ -33,7 +33,7 @@ def predict(spectrum, cross, a, z):
 
 def leave_out_all(z, y, weight, a):
   spectrum, cross = fit(z, y, weight)
-  h = ridge.leverage(spectrum.spread(spectrum.project(z), a), weight)
+  h = ridge.leverage(spectrum.spread(z, a), weight)
   return ridge.leave_out(predict(spectrum, cross, a, z), y, h), h
 
 
@@ -94,7 +94,7 @@ def test_mean_and_variance_are_those_of_tfps_gaussian_process():
   a, variance = .7, .09
   spectrum, cross = fit(z, y, np.ones(len(z)))
   mean = predict(spectrum, cross, a, new)
-  spread = spectrum.spread(spectrum.project(new), a)
+  spread = spectrum.spread(new, a)
   for k in range(y.shape[1]):
     model = tfd.GaussianProcessRegressionModel(
         _kernel(a, variance), index_points=new, observation_index_points=z,
@@ -167,7 +167,7 @@ def test_targets_of_another_scale_give_means_of_that_scale():
 def test_the_choice_is_the_grids_least_error_of_refits():
   z, y, weight = make(30, 4)
   spectrum, cross = fit(z, y, weight)
-  choice = ridge.choose(spectrum, cross, spectrum.project(z), y, weight)
+  choice = ridge.choose(spectrum, cross, z, y, weight)
   errors = {}
   for a in spectrum.grid:
     squares = []

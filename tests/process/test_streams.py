@@ -139,7 +139,9 @@ def test_partial_fit_goes_on_after_fit():
       parts.predict_proba(new), whole.predict_proba(new), atol=2e-3)
 
 
-def test_the_sample_is_uniform_and_does_not_depend_on_the_batches():
+def test_the_sample_is_uniform_and_does_not_depend_on_the_batches(
+    monkeypatch):
+  monkeypatch.setattr(sources, '_SAMPLE_SIZE', 8 * 2_400)
   x = np.arange(20_000.)[:, np.newaxis].repeat(8, axis=1)
 
   def sample(size):
