@@ -105,7 +105,7 @@ def write(found: dict[tuple, dict]) -> None:
 def measure_all(names, noises, seeds) -> dict[tuple, dict]:
   """All measurements; those of before are not repeated."""
   found = read()
-  for name, seed, noise in itertools.product(names, seeds, noises):
+  for seed, name, noise in itertools.product(seeds, names, noises):
     problem = None
     for method in contestants.CONTESTANTS:
       place = name, noise, str(seed), method

@@ -108,6 +108,7 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
     gatherer.survey(source)
     for rows in source:
       gatherer.add(rows)
+    gatherer.check_not_empty()
     self._reader = reader
     self._check_classes()
     self._gathered = gatherer

@@ -49,13 +49,21 @@ class Gatherer:
     for rows in source:
       self._take(rows, self._reader.read(rows.y, rows.certain))
     self._sampled = True
-    self._choose(*self._reservoir.rows())
+    self.check_not_empty()
+    x, labels, _, certain = self._reservoir.rows()
+    self._choose(x, labels, certain)
+
+  def check_not_empty(self) -> None:
+    """Raises if there is nothing to learn from."""
+    if not self.num_rows:
+      raise ValueError('Found no labelled sample of positive weight while a '
+                       'minimum of 1 is required.')
 
   def _take(self, rows, votes):
     self._reservoir.add(
         rows.x, votes.labels, rows.weight * votes.is_labelled, votes.certain)
 
-  def _choose(self, x, labels, weight, certain):
+  def _choose(self, x, labels, certain):
     votes = votes_lib.Votes(labels, len(self._reader.classes), certain)
     self._features = choosing.choose(
         self._kernel, x, votes.targets(), self._reservoir.num_rows,
@@ -66,8 +74,10 @@ class Gatherer:
     votes = self._reader.read(rows.y, rows.certain)
     if not self._sampled:
       self._take(rows, votes)
-    if self._features is None:  # by the first rows
-      self._choose(*self._reservoir.rows())
+    if self._features is None:  # by the first rows, in random order if labelled
+      x, labels, _, certain = self._reservoir.rows() if self.num_rows else (
+          rows.x, votes.labels, None, votes.certain)
+      self._choose(x, labels, certain)
     if self._moments is None:
       self._moments = ridge.Moments(self._features.num_features)
       self._cross = ridge.Cross(self._features.num_features)
