@@ -317,7 +317,7 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
       validation.validate_data(self, X, None, reset=reset)
     X = validation.validate_data(
         self, X, reset=reset, ensure_all_finite=False)
-    validation.check_consistent_length(X, y)
+    validation.check_consistent_length(X, y, certain)
     if sample_weight is not None:
       sample_weight = validation._check_sample_weight(
           sample_weight, X, ensure_non_negative=True)
