@@ -26,7 +26,7 @@ Classifier = Any  # of scikit-learn
 _REGRESSION_C = 10. ** np.arange(-4, 3)
 _SVM_C = (.1, 1., 10.)
 # Rows that are enough to choose hyperparameters of a kernel.
-_KERNEL_ROWS = 2_000
+_KERNEL_ROWS = 1_000
 _GP_ROWS = 300
 # Above, one fit of scikit-learn's Gaussian process takes many minutes.
 _GP_MAX_ROWS = 1_500
