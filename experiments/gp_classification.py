@@ -50,6 +50,8 @@ METRICS = {
     'ece': ('Test calibration error (%)', 1, True),
     'seconds': ('CPU seconds of training and tuning', 2, True),
 }
+# Rows for which time is measured, too.
+_TIMED, SIZES = 'digits', (100, 200, 400, 800)
 _FOLDER = 'gp_classification'
 _MEASUREMENTS = f'{_FOLDER}/measurements.csv'
 _FIELDS = ('problem', 'noise', 'seed', 'method', 'rows', *METRICS)
@@ -105,14 +107,20 @@ def write(found: dict[tuple, dict]) -> None:
 def measure_all(names, noises, seeds) -> dict[tuple, dict]:
   """All measurements; those of before are not repeated."""
   found = read()
-  for seed, name, noise in itertools.product(seeds, names, noises):
+  asked = [(seed, name, noise, None) for seed, name, noise
+           in itertools.product(seeds, names, noises)]
+  if _TIMED in names:
+    asked += [(seed, _TIMED, 'none', size) for seed, size
+              in itertools.product(seeds, SIZES)]
+  for seed, name, noise, size in asked:
+    title = name if size is None else f'{name}: {size} rows'
     problem = None
     for method in contestants.CONTESTANTS:
-      place = name, noise, str(seed), method
+      place = title, noise, str(seed), method
       if place in found:
         continue
       problem = problem or problems.load(
-          name, noise, seed, FLAGS.data_dir, FLAGS.features_dir)
+          name, noise, seed, FLAGS.data_dir, FLAGS.features_dir).first(size)
       if contestants.is_feasible(method, problem):
         print(*place, file=sys.stderr)
         found[place] = measure(problem, method, seed)
@@ -169,6 +177,24 @@ def draw(found, names, noises):
   return figure
 
 
+def draw_time(found):
+  """Seconds against the number of rows."""
+  figure, axes = figures.panels(1, 1, width=3.6, height=2.8)
+  ax = axes[0, 0]
+  for method in contestants.CONTESTANTS:
+    points = {}
+    for (title, noise, _, name), entry in found.items():
+      if title.startswith(_TIMED) and noise == 'none' and name == method:
+        points.setdefault(round(entry['rows']), []).append(entry['seconds'])
+    sizes = sorted(points)
+    ax.plot(sizes, [statistics.fmean(points[size]) for size in sizes],
+            marker='o', ms=3, label=method)
+  ax.set(xscale='log', yscale='log', xlabel='training rows',
+         ylabel='CPU seconds', title=_TIMED)
+  ax.legend()
+  return figure
+
+
 def main(argv):
   del argv
   app.refuse('methods', 'search', 'dataset', 'hyperparameters')
@@ -197,6 +223,12 @@ def main(argv):
           'labels; bars are standard deviations over seeds.',
           numbers={f'accuracy above the best other, {name}': gain
                    for name, gain in gains.items()}))
+  if _TIMED in FLAGS.problems:
+    figures.publish(
+        lambda: draw_time(found), FLAGS.output_dir, figures.Record(
+            name='gp_time', title='Time of classifiers against rows',
+            caption='CPU seconds of training and tuning on digits without '
+            'noise, mean over seeds.'))
 
 
 if __name__ == '__main__':

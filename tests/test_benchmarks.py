@@ -7,6 +7,7 @@ from benchmarks import __main__ as program
 from benchmarks import heteroscedastic
 from benchmarks import loss
 from benchmarks import memory
+from benchmarks import process
 from benchmarks import timing
 import ln_tfp
 
@@ -25,6 +26,15 @@ def test_both_monte_carlo_losses_compute_the_same(rank):
       heteroscedastic.make(name, 50, rank)()
       for name in heteroscedastic.CONTESTANTS)
   np.testing.assert_allclose(chunked, materialised, rtol=1e-3, atol=1e-6)
+
+
+def test_the_stream_of_the_process_is_the_same_at_every_pass():
+  batches = process.make_stream(12_000, 8, 3)
+  for (x, y), (again_x, again_y) in zip(batches(), batches()):
+    np.testing.assert_array_equal(x, again_x)
+    np.testing.assert_array_equal(y, again_y)
+  assert sum(len(x) for x, _ in batches()) == 12_000
+  process.fit_stream(12_000, 8, 3)
 
 
 def test_the_memory_of_a_process_is_its_own():

@@ -39,6 +39,11 @@ class Problem:
   num_classes: int
   same_units: bool
 
+  def first(self, size: int | None) -> 'Problem':
+    """The problem with so many training rows, or all."""
+    return dataclasses.replace(
+        self, x=self.x[:size], given=self.given[:size])
+
 
 def load(
     name: str, noise: str, seed: int,
