@@ -110,12 +110,17 @@ def _tuned(problem, seed, make, values, score):
 
 
 def _best(problem, seed, make, values, score, num_rows):
-  """The value of the highest score on held-out rows."""
+  """The first value after which the score on held-out rows falls."""
   rows = np.random.default_rng(seed).permutation(len(problem.x))[:num_rows]
   x, out_x, y, out_y = model_selection.train_test_split(
       problem.x[rows], problem.given[rows], test_size=.25, random_state=seed)
-  return max(values, key=lambda value: score(make(value).fit(x, y), out_x,
-                                             out_y))
+  best, highest = values[0], -np.inf
+  for value in values:
+    reached = score(make(value).fit(x, y), out_x, out_y)
+    if reached < highest:
+      break
+    best, highest = value, reached
+  return best
 
 
 def _log_loss(model, x, y):
