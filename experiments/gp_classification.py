@@ -2,7 +2,7 @@
 
     python -m experiments.gp_classification
     python -m experiments.gp_classification --seeds=5 --data_dir=DIR
-        --features_dir=DIR --problems=digits,mnist_3000,cifar10_features
+        --problems=digits,mnist_3000,cifar10_features
 
 The Logistic-Normal process against scikit-learn's Gaussian process (Laplace's
 approximation), logistic regression and a kernel SVM, trained on noisy labels:
@@ -12,7 +12,7 @@ of training and tuning. How the others are tuned says
 OUTPUT_DIR/gp_classification; what is there is not measured again.
 
 Problems: iris, wine, breast_cancer and digits (default), mnist_3000 and
-mnist_10000 (--data_dir), cifar10_features (--features_dir, 5,000 rows).
+mnist_10000, and cifar10_features (5,000 rows, see experiments.embed).
 Time: the default with one seed five minutes on two cores.
 Expected: with noise the process is the most accurate and the best calibrated;
 without noise logistic regression or the SVM has the lower NLL on some problems.
@@ -60,10 +60,6 @@ _KEYS = _FIELDS[:4]
 flags.DEFINE_list(
     'problems', ['iris', 'wine', 'breast_cancer', 'digits'],
     'Problems, separated by commas.')
-flags.DEFINE_string(
-    'features_dir', None,
-    'Directory of cifar10_train.npz and cifar10_test.npz, arrays `features` '
-    'and `labels`.')
 
 
 def measure(problem: problems.Problem, method: str, seed: int) -> dict:
@@ -120,7 +116,7 @@ def measure_all(names, noises, seeds) -> dict[tuple, dict]:
       if place in found:
         continue
       problem = problem or problems.load(
-          name, noise, seed, FLAGS.data_dir, FLAGS.features_dir).first(size)
+          name, noise, seed, FLAGS.data_dir).first(size)
       if contestants.is_feasible(method, problem):
         print(*place, file=sys.stderr)
         found[place] = measure(problem, method, seed)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import pathlib
 
 import numpy as np
 from sklearn import datasets
@@ -13,10 +12,12 @@ from ln_tfp import noise as noise_lib
 
 _TABLES = {'iris': datasets.load_iris, 'wine': datasets.load_wine,
            'breast_cancer': datasets.load_breast_cancer}
-NAMES = (*_TABLES, 'digits', 'mnist_3000', 'cifar10_features', 'mnist_10000')
+_LARGE = {'mnist_3000': ('mnist', 3_000),
+          'cifar10_features': ('cifar10_features', 5_000),
+          'mnist_10000': ('mnist', 10_000)}
+NAMES = (*_TABLES, 'digits', *_LARGE)
 _TEST_SHARE = .3
-_NUM_FEATURES_ROWS = 5_000  # of CIFAR-10
-_TEST_ROWS = 2_000  # of MNIST and CIFAR-10: SVMs predict slowly
+_TEST_ROWS = 2_000  # of the large ones: SVMs predict slowly
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,8 +48,7 @@ class Problem:
 
 def load(
     name: str, noise: str, seed: int,
-    data_dir: str | os.PathLike | None = None,
-    features_dir: str | os.PathLike | None = None) -> Problem:
+    data_dir: str | os.PathLike | None = None) -> Problem:
   """Returns a problem whose rows, split and noise depend on the seed.
 
   Asymmetric noise moves labels as in the paper on digits, MNIST and CIFAR-10,
@@ -58,9 +58,7 @@ def load(
     name: one of `NAMES`.
     noise: as `ln_tfp.noise` reads it.
     seed: of rows and noise.
-    data_dir: of MNIST.
-    features_dir: with cifar10_train.npz and cifar10_test.npz, each of
-      `features` and `labels`.
+    data_dir: of MNIST and of CIFAR-10's features.
 
   Raises:
     data.MissingDataError: if the data are not there.
@@ -76,24 +74,18 @@ def load(
     y = np.concatenate([source.train.true, source.test.true])
     mapping = data.traits('digits').mapping
     split = _split(x.reshape([len(x), -1]) / 16., y, seed)
-  elif name == 'cifar10_features':
-    mapping = data.traits('cifar10').mapping
-    split = _some(random, _NUM_FEATURES_ROWS, *_read_features(features_dir))
   else:
-    source = data.load('mnist', data_dir)
-    mapping = data.traits('mnist').mapping
-    parts = []
-    for part in (source.train, source.test):
-      parts += [part.inputs.reshape([len(part), -1]) / np.float32(255.),
-                part.true]
-    split = _some(random, int(name.split('_')[1]), *parts)
+    source_name, size = _LARGE[name]
+    source = data.load(source_name, data_dir)
+    mapping = data.traits(source_name).mapping
+    split = _some(random, source.train, size) + _some(
+        random, source.test, _TEST_ROWS)
   x, y, test_x, test_y = split
   num_classes = int(test_y.max()) + 1
   given = noise_lib.corrupt(
       y, noise, seed, num_classes=num_classes, mapping=mapping)
   return Problem(
-      x, given, test_x, test_y, num_classes,
-      name == 'digits' or name.startswith('mnist'))
+      x, given, test_x, test_y, num_classes, name not in _TABLES)
 
 
 def _split(x, y, seed):
@@ -102,20 +94,8 @@ def _split(x, y, seed):
   return x, y, test_x, test_y
 
 
-def _some(random, size, x, y, test_x, test_y):
-  rows = random.choice(len(x), size, replace=False)
-  test = random.permutation(len(test_x))[:_TEST_ROWS]
-  return x[rows], y[rows], test_x[test], test_y[test]
-
-
-def _read_features(features_dir):
-  result = []
-  for part in ('train', 'test'):
-    file = pathlib.Path(features_dir or '') / f'cifar10_{part}.npz'
-    if not file.is_file():
-      raise data.MissingDataError(
-          f'The features of CIFAR-10, {file}, are missing: name their '
-          'directory in --features_dir.')
-    with np.load(file) as arrays:
-      result += [arrays['features'].astype(np.float32), arrays['labels']]
-  return result
+def _some(random, examples, size):
+  rows = random.permutation(len(examples))[:size]
+  x = examples.inputs[rows].reshape([len(rows), -1])
+  scale = 255. if x.dtype == np.uint8 else 1.
+  return x / np.float32(scale), examples.true[rows]

@@ -30,18 +30,21 @@ def test_noise_is_in_the_training_labels_alone():
       clean.given[wrong], noisy.given[wrong]))
 
 
-def test_features_are_read_where_they_are(tmp_path):
+def test_large_problems_are_random_rows_in_units_of_one(monkeypatch):
   random = np.random.default_rng(0)
-  for part, size in (('train', 6_000), ('test', 100)):
-    np.savez(tmp_path / f'cifar10_{part}.npz',
-             features=random.normal(size=[size, 3]).astype(np.float16),
-             labels=random.integers(10, size=size))
-  problem = problems.load(
-      'cifar10_features', 'sym:0.2', 0, features_dir=tmp_path)
-  assert problem.x.shape == (5_000, 3)
-  assert problem.x.dtype == np.float32
-  with pytest.raises(data.MissingDataError, match='--features_dir'):
-    problems.load('cifar10_features', 'none', 0)
+  make = lambda size: data.Examples(
+      random.integers(256, size=[size, 4, 4, 1]).astype(np.uint8),
+      *[random.integers(10, size=size)] * 2, np.arange(size))
+  source = data.Source(
+      'mnist', tuple('0123456789'), make(4_000), make(2_500),
+      data.Preprocessing())
+  monkeypatch.setattr(data, 'load', lambda *_: source)
+  problem = problems.load('mnist_3000', 'sym:0.2', 0)
+  assert problem.x.shape == (3_000, 16)
+  assert problem.test_x.shape == (2_000, 16)
+  assert problem.x.max() == 1.
+  assert .1 < np.mean(problem.given != problems.load(
+      'mnist_3000', 'none', 0).given) < .25
 
 
 @pytest.mark.parametrize('name', contestants.CONTESTANTS)
