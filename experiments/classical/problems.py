@@ -1,6 +1,7 @@
 """Small classification problems, split anew for each seed."""
 
 import dataclasses
+import functools
 import os
 
 import numpy as np
@@ -76,7 +77,7 @@ def load(
     split = _split(x.reshape([len(x), -1]) / 16., y, seed)
   else:
     source_name, size = _LARGE[name]
-    source = data.load(source_name, data_dir)
+    source = _load(source_name, data_dir)
     mapping = data.traits(source_name).mapping
     split = _some(random, source.train, size) + _some(
         random, source.test, _TEST_ROWS)
@@ -86,6 +87,11 @@ def load(
       y, noise, seed, num_classes=num_classes, mapping=mapping)
   return Problem(
       x, given, test_x, test_y, num_classes, name not in _TABLES)
+
+
+@functools.lru_cache(maxsize=1)  # noises and seeds share it
+def _load(name, data_dir):
+  return data.load(name, data_dir)
 
 
 def _split(x, y, seed):

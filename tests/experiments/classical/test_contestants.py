@@ -38,7 +38,7 @@ def test_large_problems_are_random_rows_in_units_of_one(monkeypatch):
   source = data.Source(
       'mnist', tuple('0123456789'), make(4_000), make(2_500),
       data.Preprocessing())
-  monkeypatch.setattr(data, 'load', lambda *_: source)
+  monkeypatch.setattr(problems, '_load', lambda *_: source)
   problem = problems.load('mnist_3000', 'sym:0.2', 0)
   assert problem.x.shape == (3_000, 16)
   assert problem.test_x.shape == (2_000, 16)
