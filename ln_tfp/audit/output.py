@@ -50,7 +50,7 @@ def check(folder: pathlib.Path, inputs: Iterable[str | None],
       pass
   except OSError as error:
     raise files.InputError(
-        f'{existing}: not writable ({files.dataset.reason(error)}).') from error
+        f'{existing}: not writable ({files.reason(error)}).') from error
 
 
 def write(folder: pathlib.Path, writers, overwrite: bool) -> None:

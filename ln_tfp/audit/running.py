@@ -10,8 +10,8 @@ import keras
 import numpy as np
 
 import ln_tfp
-from ln_tfp.audit import backbones
 from ln_tfp.audit import decisions as decisions_lib
+from ln_tfp.audit import pretrained
 from ln_tfp.audit import files
 from ln_tfp.audit import fitting
 from ln_tfp.audit import output as output_lib
@@ -116,64 +116,52 @@ def _subset(data, kept):
 def _audit(data, certain, arguments):
   """Returns the report, ready for its page, and a classifier or None."""
   inputs = data.inputs
+  embedder = _embedder(arguments, inputs)
+  if embedder is None and isinstance(inputs, files.ImageFolder):
+    inputs = inputs.array(arguments.size or _SIZE, sys.stderr)
+  _print_size(data, inputs, embedder)
   names = {'ids': data.ids, 'class_names': data.class_names,
            'certain': certain}
-  backbone = _backbone(arguments, inputs)
-  if backbone is None and isinstance(inputs, files.ImageFolder):
-    inputs = inputs.array(arguments.size or _SIZE, sys.stderr)
-  _print_size(data, inputs, backbone)
-  if backbone is not None:
-    features = backbones.embed(backbone, inputs, sys.stderr)
-  elif inputs.ndim == 2:
-    features = inputs
-  else:
-    features = None
-  if features is not None:
-    report, classifier = _audit_features(
-        features, data.labels, names, arguments)
-    if backbone is not None:
-      classifier = keras.Sequential([backbone.model, classifier])
-  else:
+  if embedder is None and inputs.ndim > 2:
     model = fitting.fit(
         inputs, data.labels, len(data.class_names), epochs=arguments.epochs,
         seed=arguments.seed, progress=sys.stderr)
     report = ln_tfp.audit_labels(model, inputs, data.labels, **names)
-    classifier = ln_tfp.to_classifier(model)
-    features = inputs
+    classifier, features = ln_tfp.to_classifier(model), inputs
+  else:
+    features = inputs if embedder is None else pretrained.embed(
+        embedder, inputs, sys.stderr)
+    process = ln_tfp.LogisticNormalProcess()
+    report = ln_tfp.audit_features(
+        features, data.labels, process=process, **names)
+    classifier = None if data.rows is not None else process.to_keras()
+    if embedder is not None:
+      classifier = keras.Sequential([embedder.backbone.model, classifier])
   if arguments.budget or arguments.precision:
     report = report.flag(arguments.budget, arguments.precision)
-  report = report.with_examples(
+  return report.with_examples(
       None if data.rows is not None else data.inputs, features=features,
-      rows=data.rows, shown=arguments.shown)
-  return report, classifier if data.rows is None else None
+      rows=data.rows, shown=arguments.shown), classifier
 
 
-def _audit_features(features, labels, names, arguments):
-  model = fitting.fit(
-      features, labels, len(names['class_names']), epochs=arguments.epochs,
-      seed=arguments.seed, progress=sys.stderr)
-  return (ln_tfp.audit_labels(model, features, labels, **names),
-          ln_tfp.to_classifier(model))
-
-
-def _backbone(arguments, inputs):
+def _embedder(arguments, inputs):
   if arguments.backbone is None:
     return None
   if not isinstance(inputs, files.ImageFolder) and inputs.ndim != 4:
     raise files.InputError('--backbone needs images.')
-  backbone = backbones.load(arguments.backbone, arguments.size)
-  if backbone is None:
+  embedder = pretrained.load(arguments.backbone, arguments.size)
+  if embedder is None:
     print('--backbone=auto: no pretrained network is on this machine or could '
           'be fetched; a small one is trained instead.')
-  return backbone
+  return embedder
 
 
-def _print_size(data, inputs, backbone):
+def _print_size(data, inputs, embedder):
   """Says what will be done, and what it needs."""
   num, classes = len(data), len(data.class_names)
-  if backbone is not None:
-    width = backbone.model.output_shape[-1]
-    how = f'embedded by {backbone.name}'
+  if embedder is not None:
+    width = embedder.width
+    how = f'embedded by {embedder.name}'
     size = num * width * 4 + width**2 * 8 * 3
   else:
     shape = inputs.shape[1:]

@@ -286,6 +286,29 @@ def test_flags_that_make_no_sense_are_refused_at_once(arguments):
     command.main(arguments)
 
 
+def test_a_table_of_texts_is_audited_by_its_columns(tmp_path, capsys):
+  rng = np.random.default_rng(0)
+  words = {'pos': ['good', 'great', 'fine', 'lovely', 'superb'],
+           'neg': ['bad', 'awful', 'poor', 'nasty', 'dreadful']}
+  rows = []
+  for i in range(200):
+    label = ('pos', 'neg')[i % 2]
+    text = ' '.join(rng.choice([*words[label], 'the', 'a'], 8))
+    rows.append([text, rng.integers(5), label])
+  rows[11][2], rows[40][2] = 'pos', 'neg'
+  path = _write_csv(tmp_path / 't.csv', ['text', 'n', 'mood'], rows)
+  assert command.main([path, '--label', 'mood', '--epochs', '40', '--output',
+                       str(tmp_path / 'out')]) == 0
+  printed = capsys.readouterr().out
+  assert 'text: text' in printed and 'numbers: n' in printed
+  with open(tmp_path / 'out' / 'labels.csv', newline='') as file:
+    found = [int(row['id']) for row in csv.DictReader(file)
+             if row['is_issue'] == 'True']
+  assert {11, 40} <= set(found) and len(found) <= 4
+  # A classifier would need the columns' transformers, too.
+  assert set(os.listdir(tmp_path / 'out')) == OUTPUTS - {'classifier.keras'}
+
+
 def test_images_are_embedded_by_a_backbone(tmp_path, capsys):
   colours = {'red': (200, 30, 30), 'blue': (30, 30, 200)}
   rng = np.random.default_rng(0)
@@ -297,7 +320,7 @@ def test_images_are_embedded_by_a_backbone(tmp_path, capsys):
     Image.fromarray(pixels.astype(np.uint8)).save(
         tmp_path / 'images' / folder / f'{i}.png')
   inputs = keras.Input((8, 8, 3))
-  keras.Model(inputs, keras.layers.AveragePooling2D(4)(inputs)).save(
+  keras.Model(inputs, keras.layers.GlobalAveragePooling2D()(inputs)).save(
       tmp_path / 'backbone.keras')
   assert command.main([
       str(tmp_path / 'images'), '--backbone', str(tmp_path / 'backbone.keras'),
@@ -313,10 +336,10 @@ def test_images_are_embedded_by_a_backbone(tmp_path, capsys):
 
 
 @pytest.mark.parametrize('name, message', [
-    ('nothing.keras', 'no such file'),
-    ('broken.keras', 'no Keras model'),
-    ('flat.keras', 'must take images'),
-    ('NoSuchNet', 'no such network in keras.applications'),
+    ('nothing.keras', 'There is no backbone'),
+    ('broken.keras', '--backbone=.*broken.keras: '),
+    ('flat.keras', 'must turn images'),
+    ('NoSuchNet', 'must be a .keras file or one of'),
 ])
 def test_backbones_that_cannot_be_used_are_refused(
     name, message, tmp_path, capsys):
