@@ -31,9 +31,9 @@ def make(report, title: str) -> page_lib.Page:
       'labels': f'{len(report):,}',
       'classes': f'{len(report.class_names):,}',
       'look wrong': f'{num_issues:,}',
-      f'noise rate ({report.noise_rate_kind})':
-          f'{100 * report.noise_rate:.1f} %',
+      'noise rate': f'{100 * report.noise_rate:.1f} %',
   })
+  page.note(f'The noise rate: {report.noise_rate_kind}.')
   _add_review(page, report)
   _add_classes(page, report)
   _add_confusions(page, report)
@@ -98,7 +98,7 @@ def _add_confusions(page, report):
         'Heat map of the estimated transition matrix; the table of confused '
         'classes has its largest entries.',
         'Which labels (columns) the examples of each class (rows) have got, in '
-        f'percent ({report.noise_rate_kind}).')
+        'percent; estimated as the noise rate is.')
   if report.confused_pairs:
     positions = {name: i for i, name in enumerate(report.class_names)}
     rows = []

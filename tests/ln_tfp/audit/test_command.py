@@ -183,7 +183,7 @@ def test_an_audit_may_replace_what_an_audit_has_written(blobs, tmp_path):
   assert command.main(arguments) == 0
   (tmp_path / 'out' / 'decisions.csv').write_text('mine')
   before = _snapshot(tmp_path / 'out')
-  assert command.main([*arguments, '--budget', '3']) == 0
+  assert command.main([*arguments, '--budget', '5']) == 0
   after = _snapshot(tmp_path / 'out')
   assert after['labels.csv'] != before['labels.csv']
   assert after['decisions.csv'] == b'mine'
@@ -312,9 +312,10 @@ def test_a_table_of_texts_is_audited_by_its_columns(tmp_path, capsys):
 def test_images_are_embedded_by_a_backbone(tmp_path, capsys):
   colours = {'red': (200, 30, 30), 'blue': (30, 30, 200)}
   rng = np.random.default_rng(0)
-  for i in range(60):
+  wrong = {8, 31, 52, 77, 96}
+  for i in range(120):
     name = ('red', 'blue')[i % 2]
-    folder = ('blue', 'red')[i % 2] if i == 8 else name
+    folder = ('red', 'blue')[(i + (i in wrong)) % 2]
     pixels = np.clip(rng.normal(colours[name], 20, (12, 12, 3)), 0, 255)
     (tmp_path / 'images' / folder).mkdir(parents=True, exist_ok=True)
     Image.fromarray(pixels.astype(np.uint8)).save(
@@ -324,12 +325,12 @@ def test_images_are_embedded_by_a_backbone(tmp_path, capsys):
       tmp_path / 'backbone.keras')
   assert command.main([
       str(tmp_path / 'images'), '--backbone', str(tmp_path / 'backbone.keras'),
-      '--epochs', '40', '--output', str(tmp_path / 'out')]) == 0
+      '--output', str(tmp_path / 'out')]) == 0
   assert 'embedded by' in capsys.readouterr().out
   with open(tmp_path / 'out' / 'labels.csv', newline='') as file:
-    found = [row['id'] for row in csv.DictReader(file)
-             if row['is_issue'] == 'True']
-  assert found == ['blue/8.png']
+    found = {int(row['id'].split('/')[1][:-4]) for row in csv.DictReader(file)
+             if row['is_issue'] == 'True'}
+  assert found == wrong
   classifier = keras.models.load_model(tmp_path / 'out' / 'classifier.keras')
   image = np.full((1, 8, 8, 3), colours['red'], np.float32)
   assert classifier.predict(image, verbose=0).argmax() == 1  # blue, red
