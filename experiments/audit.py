@@ -11,12 +11,17 @@ Expected: `--dataset=digits_n --noise=human:worst` finds about a third of the
 wrong labels.
 """
 
+import os
 import sys
 
 from experiments import data
-from ln_tfp import noise as noise_lib
-from ln_tfp.audit import __main__ as command
-from ln_tfp.audit import files
+from experiments.cli import console
+
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')  # a user's own wins
+with console.quiet_startup():
+  from ln_tfp import noise as noise_lib
+  from ln_tfp.audit import __main__ as command
+  from ln_tfp.audit import files
 
 
 def load(name, noise, data_dir, seed) -> files.Dataset:

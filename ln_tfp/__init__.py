@@ -6,6 +6,11 @@
     classifier = ln_tfp.to_classifier(model)
 """
 
+from ln_tfp import quiet as _quiet
+
+if _quiet.is_program():
+  _quiet.start()
+
 _BACKEND = 'ln_tfp runs on Keras with its TensorFlow backend, and on no other'
 try:
   import keras as _keras

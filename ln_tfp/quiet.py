@@ -1,0 +1,44 @@
+"""Keeps TensorFlow's start-up messages off the terminal of the audit.
+
+Python imports this package before it runs `python -m ln_tfp.audit`, so that the
+program itself comes too late. Where `ln_tfp` is imported by anything else,
+nothing is touched.
+"""
+
+from collections.abc import Iterator
+import contextlib
+import os
+import sys
+
+_PROGRAM = 'ln_tfp.audit'
+
+
+def is_program() -> bool:
+  """Whether this process is `python -m ln_tfp.audit`, about to begin."""
+  return sys.argv[:1] == ['-m'] and _PROGRAM in sys.orig_argv
+
+
+@contextlib.contextmanager
+def stderr() -> Iterator[None]:
+  """Drops what is written to stderr, by C++ code as well; not exceptions."""
+  try:
+    saved = os.dup(2)
+  except OSError:  # There is no stderr.
+    yield
+    return
+  with open(os.devnull, 'wb') as nowhere:
+    sys.stderr.flush()
+    os.dup2(nowhere.fileno(), 2)
+    try:
+      yield
+    finally:
+      os.dup2(saved, 2)
+      os.close(saved)
+
+
+def start() -> None:
+  """Imports TensorFlow, and has it look for its devices, in silence."""
+  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')  # a user's own wins
+  with stderr():
+    import tensorflow as tf
+    tf.config.list_physical_devices()
