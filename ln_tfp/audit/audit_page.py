@@ -50,9 +50,10 @@ def make(report, title: str) -> page_lib.Page:
 
 def _add_trust(page, report):
   trust = report.trust
+  percent = lambda share: f'{100 * share:.1f}\u00a0%'  # never broken
   page.lead(
-      f'The model predicts {100 * trust.accuracy:.1f} % of the labels '
-      f'({trust.kind}), where chance is {100 * trust.chance:.1f} %. Of '
+      f'The model predicts {percent(trust.accuracy)} of the labels '
+      f'({trust.kind}), where chance is {percent(trust.chance)}. Of '
       f'{len(report):,} labels {len(report.ranked_issues):,} look wrong.')
   for warning in trust.warnings:
     page.warning(warning)

@@ -78,7 +78,9 @@
 
   // ---- The stage: one example, and what can be decided about it.
 
-  const percent = (share) => `${(100 * share).toFixed(share < .1 ? 1 : 0)} %`;
+  const percent = (share) => share > .999 ? '> 99.9 %' :
+      share < .001 ? '< 0.1 %' :
+      `${(100 * share).toFixed(share < .1 || share > .99 ? 1 : 0)} %`;
 
   const labelOf = (item) => {
     const decision = decisions.get(item.position);

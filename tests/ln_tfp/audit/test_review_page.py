@@ -267,5 +267,5 @@ def test_the_page_says_how_far_it_can_be_trusted_before_anything_else(tmp_path):
   report.save(tmp_path / 'audit.html')
   text = re.sub(r'<style>.*</style>', '',
                 (tmp_path / 'audit.html').read_text(), flags=re.DOTALL)
-  assert text.index('The model predicts 100.0 %') < text.index('look wrong')
+  assert text.index('The model predicts 100.0') < text.index('look wrong')
   assert text.index('Fewer than 10 examples') < text.index('Review')
