@@ -36,10 +36,10 @@ def run(arguments, load_named) -> None:
       folder, (arguments.data, arguments.images, arguments.labels,
                arguments.decisions), arguments.overwrite)
   data = _load(arguments, load_named)
-  data, certain = _decide(data, arguments.decisions)
+  data, certain, before = _decide(data, arguments.decisions)
   for note in data.notes:
     print(note)
-  report, classifier = _audit(data, certain, arguments)
+  report, classifier = _audit(data, certain, before, arguments)
   print(f'\n{report}\n')
   if data.clean_labels is not None:
     _print_found(report, data)
@@ -85,9 +85,9 @@ def _load(arguments, load_named):
 
 
 def _decide(data, path):
-  """Returns the data after decisions, and which labels are certain."""
+  """Returns data after decisions, what is certain, and the labels before."""
   if path is None:
-    return data, np.zeros(len(data), bool)
+    return data, np.zeros(len(data), bool), data.labels
   names = np.array(data.class_names, object)
   try:
     after = decisions_lib.apply(path, data.ids, names[data.labels])
@@ -95,9 +95,9 @@ def _decide(data, path):
   except ValueError as error:
     raise files.InputError(f'--decisions: {error}') from error
   print(f'{path}: {np.count_nonzero(after.certain):,} labels are certain, '
-        f'{len(after.changes):,} of them or of removed ones are changed.')
-  return _subset(dataclasses.replace(data, labels=labels),
-                 after.kept), after.certain[after.kept]
+        f'{len(after.changes):,} are changed or removed.')
+  return (_subset(dataclasses.replace(data, labels=labels), after.kept),
+          after.certain[after.kept], data.labels[after.kept])
 
 
 def _subset(data, kept):
@@ -113,7 +113,7 @@ def _subset(data, kept):
       clean_labels=pick(data.clean_labels), rows=rows)
 
 
-def _audit(data, certain, arguments):
+def _audit(data, certain, before, arguments):
   """Returns the report, ready for its page, and a classifier or None."""
   inputs = data.inputs
   embedder = _embedder(arguments, inputs)
@@ -131,7 +131,7 @@ def _audit(data, certain, arguments):
   else:
     features = inputs if embedder is None else pretrained.embed(
         embedder, inputs, sys.stderr)
-    process = ln_tfp.LogisticNormalProcess()
+    process = _process(features, data.labels, before)
     report = ln_tfp.audit_features(
         features, data.labels, process=process, **names)
     classifier = None if data.rows is not None else process.to_keras()
@@ -142,6 +142,19 @@ def _audit(data, certain, arguments):
   return report.with_examples(
       None if data.rows is not None else data.inputs, features=features,
       rows=data.rows, shown=arguments.shown), classifier
+
+
+def _process(features, labels, before):
+  """Returns a process; after decisions it takes the noise as it was before.
+
+  Of the labels that are left when the clearest mistakes are put right, the
+  noise could not be learnt any more.
+  """
+  if (labels == before).all() or len(np.unique(labels)) != len(
+      np.unique(before)):
+    return ln_tfp.LogisticNormalProcess()
+  first = ln_tfp.LogisticNormalProcess().fit(features, before)
+  return ln_tfp.LogisticNormalProcess(noise_model=first.noise_model_)
 
 
 def _embedder(arguments, inputs):

@@ -53,7 +53,9 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
     length_scale: of 'rbf', in median distances between rows.
     regularization: 'loo' for the value of least leave-one-out error, or the
       ratio of noise and prior variances.
-    noise_model: whether labels may be wrong.
+    noise_model: whether labels may be wrong; or a `NoiseModel` to take as it
+      is, such as that of the labels before the clearest mistakes were put
+      right: what is left of them does not tell of the noise any more.
     relabel_rounds: how many times to refit half-way to the true classes that
       the noise model believes in. It helps where noise has structure.
     random_state: seed or generator that draws inducing points and, where there
@@ -345,6 +347,11 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
       raise ValueError(
           'This solver needs samples of at least 2 classes in the data, but '
           f'the data contains only one class: {self.classes_[0]!r}')
+    if isinstance(self.noise_model, noise_model.NoiseModel) and (
+        len(self.noise_model.bias) != len(self.classes_)):
+      raise ValueError(
+          f'Argument `noise_model` must be of {len(self.classes_)} classes, as '
+          f'the labels are. Received: {len(self.noise_model.bias)} classes.')
 
   def _check_parameters(self):
     if isinstance(self.kernel, str) and self.kernel not in _KERNELS:

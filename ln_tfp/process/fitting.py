@@ -26,7 +26,7 @@ _KEPT_SIZE = 2**23
 class Settings:
   """What a fit is asked for; see `LogisticNormalProcess`."""
   regularization: float | None
-  noise_model: bool
+  noise_model: bool | noise_model.NoiseModel
   relabel_rounds: int
 
 
@@ -191,9 +191,11 @@ def solve(
   for number in range(settings.relabel_rounds + 1):
     now = leave_one_out.Round(*spectrum.solve(cross, a))
     loc = ridge.leave_out(now.mean(z), target, h)
-    noise = noise_model.fit(
-        loc, sample.votes, sample.weight, settings.noise_model,
-        rounds[-1].noise if rounds else None)
+    noise = settings.noise_model
+    if isinstance(noise, bool):
+      noise = noise_model.fit(
+          loc, sample.votes, sample.weight, noise,
+          rounds[-1].noise if rounds else None)
     rounds.append(dataclasses.replace(now, noise=noise))
     posterior = noise.posterior(loc, sample.votes)
     if number == settings.relabel_rounds or passes is None:

@@ -5,7 +5,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from sklearn import datasets
 
+import ln_tfp
+from ln_tfp import noise
 from ln_tfp.audit import decisions
 from ln_tfp.audit import label_studio
 from ln_tfp.audit import spreadsheet
@@ -140,3 +143,33 @@ def test_rows_of_tables_are_texts_for_label_studio():
       budget=1)
   assert label_studio.tasks(report)[0]['data']['text'] == (
       'review: bad\nstars: 5')
+
+
+def test_a_second_audit_goes_on_where_the_review_has_ended():
+  digits = datasets.load_digits()
+  x, true = digits.data[:900], digits.target[:900]
+  given = noise.corrupt(true, 'sym:0.3', seed=1, num_classes=10)
+  process = ln_tfp.LogisticNormalProcess(kernel='rbf')
+  report = ln_tfp.audit_features(x, given, process=process)
+  reviewed = report.ranked_issues[::2]
+  after = report.apply([
+      decisions.Decision(str(i), str(given[i]),
+                         'keep' if given[i] == true[i] else 'class',
+                         str(true[i])) for i in reviewed])
+  again = ln_tfp.audit_features(
+      x, after.labels, certain=after.certain,
+      process=ln_tfp.LogisticNormalProcess(
+          kernel='rbf', noise_model=process.noise_model_))
+  wrong = after.labels != true
+  assert wrong.sum() > 50
+  assert len(again.ranked_issues) < .7 * len(report.ranked_issues)
+  assert not again.is_issue[reviewed].any()
+  assert (wrong & again.is_issue).sum() > .85 * wrong.sum()
+
+
+def test_a_noise_model_of_other_classes_is_refused():
+  x = np.random.default_rng(0).normal(size=(40, 3))
+  process = ln_tfp.LogisticNormalProcess('linear').fit(x, np.arange(40) % 4)
+  with pytest.raises(ValueError, match='must be of 2 classes'):
+    ln_tfp.LogisticNormalProcess(
+        'linear', noise_model=process.noise_model_).fit(x, np.arange(40) % 2)
