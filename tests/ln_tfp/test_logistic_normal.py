@@ -406,3 +406,27 @@ def test_whitened_residuals_solve_the_linear_system():
   white = normal.whiten(*cast('float64', residual, diag, factor.T))
   np.testing.assert_allclose(
       (np.diag(diag) + factor @ factor.T) @ white.numpy(), residual, atol=1e-9)
+
+
+@pytest.mark.parametrize('rank', [2, 4, 7])
+@pytest.mark.parametrize('size', [1., 100.])
+def test_float32_stays_near_float64_where_columns_are_nearly_collinear(
+    rank, size):
+  rng = np.random.default_rng(0)
+  common = rng.normal(size=(6, 1, 300))
+  factor = size * (common + 1e-3 * rng.normal(size=(6, rank, 300)))
+  residual = 5. * rng.normal(size=(6, 300))
+  arguments = cast('float32', residual, np.full((6, 300), .5), *(
+      factor[:, r] for r in range(rank)))
+  results = []
+  for dtype in ('float32', 'float64'):
+    tensors = [tf.cast(a, dtype) for a in arguments]
+    with tf.GradientTape() as tape:
+      tape.watch(tensors)
+      energy = normal.energy(*tensors)
+    results.append((energy, tape.gradient(energy, tensors)))
+  (value, gradients), (expected, expected_gradients) = results
+  np.testing.assert_allclose(value, expected, rtol=1e-4)
+  for actual, exact in zip(gradients, expected_gradients):
+    np.testing.assert_allclose(
+        actual, exact, atol=1e-3 * np.abs(exact).max())
