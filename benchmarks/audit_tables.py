@@ -1,2 +1,188 @@
-"""The tables of docs/audit.md, from the results of `benchmarks.audit`."""
-def write_docs(results): pass
+"""The tables of docs/audit.md, from the results of the audit's benchmarks."""
+
+from collections.abc import Mapping
+from collections.abc import Sequence
+import json
+import pathlib
+
+import numpy as np
+
+_HERE = pathlib.Path(__file__).parent
+_DOCS = _HERE.parent / 'docs' / 'audit.md'
+OURS = 'closed form'
+_RIVAL = 'cleanlab'
+_COLUMNS = (
+    ('auroc', 'AUROC', 3), ('average_precision', 'average precision', 3),
+    ('f1', 'F1', 3), ('false_alarms', 'false alarms', 0),
+    ('missed', 'missed', 3), ('seconds', 's', 0), ('megabytes', 'MB', 0))
+
+Figures = Mapping[str, Mapping[str, Sequence[dict]]]
+
+
+def group(results: Mapping[str, dict]) -> Figures:
+  """Returns the figures of all parts, by cell and contestant."""
+  grouped = {}
+  for name, figures in results.items():
+    cell, _, contestant = name.split(' | ')
+    grouped.setdefault(cell, {}).setdefault(contestant, []).append(figures)
+  return grouped
+
+
+def mean(parts: Sequence[dict], key: str) -> float | None:
+  """Returns the mean over parts, None where there is no such figure."""
+  values = [part[key] for part in parts if key in part]
+  return float(np.mean(values)) if values else None
+
+
+def table(grouped: Figures) -> str:
+  """Returns all cells as a Markdown table; the best figure is bold."""
+  header = ('data', 'n', 'wrong', 'parts', 'contestant',
+            *(title for _, title, _ in _COLUMNS))
+  lines = [f'| {" | ".join(header)} |', '|---' * len(header) + '|']
+  for cell, contestants in grouped.items():
+    for name, parts in contestants.items():
+      row = [cell, f'{parts[0]["n"]:,}', f'{mean(parts, "noise"):.3f}',
+             str(len(parts)), f'**{name}**' if name == OURS else name]
+      for key, _, digits in _COLUMNS:
+        row.append(_cell(parts, key, digits, contestants))
+      lines.append(f'| {" | ".join(row)} |')
+  return '\n'.join([*lines, ''])
+
+
+def _cell(parts, key, digits, contestants):
+  value = mean(parts, key)
+  if value is None:
+    return '-'
+  text = f'{value:,.{digits}f}'
+  if len(parts) > 1 and key == 'average_precision':
+    spread = np.std([part[key] for part in parts], ddof=1)
+    text += f' ± {spread:.{digits}f}'
+  if key in ('auroc', 'average_precision', 'f1') and value == max(
+      mean(other, key) or 0. for other in contestants.values()):
+    return f'**{text}**'
+  return text
+
+
+def goals(grouped: Figures) -> str:
+  """Returns each goal, what was reached, and where it was not."""
+  compared = {
+      cell: contestants for cell, contestants in grouped.items()
+      if OURS in contestants and any(
+          name.startswith(_RIVAL) for name in contestants)}
+  noisy = {cell: contestants for cell, contestants in compared.items()
+           if mean(contestants[OURS], 'auroc') is not None}
+  rows = [
+      _share_best(noisy, 'average_precision', .8),
+      _never_behind(noisy),
+      _share_best(noisy, 'f1', .75),
+      _time(noisy),
+      *_clean(compared),
+  ]
+  lines = ['| goal | reached | met |', '|---|---|---|']
+  lines += [f'| {goal} | {reached} | {"yes" if met else "**no**"} |'
+            for goal, reached, met in rows]
+  return '\n'.join([*lines, ''])
+
+
+def _rivals(contestants, key):
+  return {name: mean(parts, key) for name, parts in contestants.items()
+          if name.startswith(_RIVAL) and mean(parts, key) is not None}
+
+
+def _share_best(cells, key, wanted):
+  titles = {'average_precision': 'average precision', 'f1': 'F1'}
+  lost = []
+  for cell, contestants in cells.items():
+    others = [mean(parts, key) or 0. for name, parts in contestants.items()
+              if name != OURS]
+    if mean(contestants[OURS], key) < max(others):
+      lost.append(cell)
+  share = 1. - len(lost) / len(cells)
+  return (f'best {titles[key]} in {100 * wanted:.0f} % of the cells',
+          f'{len(cells) - len(lost)} of {len(cells)}'
+          + (f'; not in {", ".join(lost)}' if lost else ''), share >= wanted)
+
+
+def _never_behind(cells):
+  behind = {
+      cell: max(_rivals(contestants, 'average_precision').values())
+      - mean(contestants[OURS], 'average_precision')
+      for cell, contestants in cells.items()}
+  worst = max(behind, key=behind.get)
+  return ("never behind cleanlab's average precision by more than .01",
+          f'at most {behind[worst]:.3f}, in {worst}', behind[worst] <= .01)
+
+
+def _time(cells):
+  """Time beside cleanlab's logistic regression, on CIFAR's features."""
+  ratios = {}
+  for cell, contestants in cells.items():
+    other = contestants.get('cleanlab, logistic regression')
+    if other and cell.startswith('cifar'):
+      ratios[cell] = mean(contestants[OURS], 'seconds') / mean(other, 'seconds')
+  value = float(np.median(list(ratios.values()))) if ratios else float('nan')
+  return ("a fifth of the time of cleanlab's logistic regression",
+          f'{value:.2f} of it (median of {len(ratios)} CIFAR cells, on a loaded '
+          'machine)', value <= .2)
+
+
+def _clean(cells):
+  for cell, limit in (('cifar10/none', .02), ('digits/none', .003)):
+    if cell in cells:
+      parts = cells[cell][OURS]
+      share = mean(parts, 'false_alarms') / parts[0]['n']
+      yield (f'clean {cell.split("/")[0]}: at most {100 * limit:g} % flagged',
+             f'{100 * share:.2f} %', share <= limit)
+
+
+def consensus_table(results: Mapping[str, dict]) -> str:
+  """Returns the figures of `benchmarks.consensus`."""
+  grouped = {}
+  for name, contestants in results.items():
+    for contestant, figures in contestants.items():
+      grouped.setdefault(name.split(' | ')[0], {}).setdefault(
+          contestant, []).append(figures)
+  lines = ['| data | parts | contestant | accuracy | of ties | error of '
+           "annotators' accuracy |", '|---|---|---|---|---|---|']
+  for cell, contestants in grouped.items():
+    for name, parts in contestants.items():
+      error = mean(parts, 'annotator_error')
+      lines.append(
+          f'| {cell} | {len(parts)} | {name} | {mean(parts, "accuracy"):.4f} | '
+          f'{mean(parts, "ties"):.3f} | '
+          f'{"-" if error is None else f"{error:.3f}"} |')
+  return '\n'.join([*lines, ''])
+
+
+def review_table(results: Mapping[str, Sequence[float]]) -> str:
+  """Returns the figures of `benchmarks.review`."""
+  from benchmarks import review  # imports cleanlab
+  titles = ' | '.join(f'{effort:g}' for effort in review.EFFORTS)
+  lines = [f'| data | order | {titles} |',
+           '|---|---' + '|---' * len(review.EFFORTS) + '|']
+  for name, shares in results.items():
+    cell, order = name.split(' | ')
+    values = ' | '.join(f'{share:.3f}' for share in shares)
+    lines.append(f'| {cell} | {order} | {values} |')
+  return '\n'.join([*lines, ''])
+
+
+def write_docs(results: Mapping[str, dict]) -> None:
+  """Puts all tables into docs/audit.md."""
+  grouped = group(results)
+  text = _DOCS.read_text(encoding='utf-8')
+  text = _replace(text, 'goals', goals(grouped))
+  text = _replace(text, 'cells', table(grouped))
+  for name, make in (
+      ('consensus', consensus_table), ('review', review_table)):
+    path = _HERE / f'{name}.json'
+    if path.exists():
+      text = _replace(
+          text, name, make(json.loads(path.read_text(encoding='utf-8'))))
+  _DOCS.write_text(text, encoding='utf-8')
+
+
+def _replace(text, name, content):
+  begin, end = f'<!-- {name}: begin -->\n', f'<!-- {name}: end -->\n'
+  before, rest = text.split(begin)
+  return before + begin + content + end + rest.split(end)[1]

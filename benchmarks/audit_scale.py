@@ -1,0 +1,85 @@
+"""A million labels of a thousand classes: time and memory of an audit.
+
+    python -m benchmarks.audit_scale [--rows=1000000] [--features=1280]
+        [--classes=1000]
+
+The features are generated batch by batch, the same at every pass, and never
+held: a class is a direction in feature space, a tenth of the labels are drawn
+anew. Prints seconds, the peak of the process's memory and what was found. A
+tenth of the rows first, to see that memory does not grow with them beyond the
+report itself.
+"""
+
+import argparse
+import json
+import time
+
+import numpy as np
+
+from benchmarks import memory
+import ln_tfp
+from ln_tfp import random
+
+_BATCH = 4_096
+
+
+def stream(num_rows: int, num_features: int, num_classes: int):
+  """Returns a function that starts a pass over `(x, y)`."""
+  directions = np.random.default_rng(0).normal(
+      size=(num_classes, num_features)).astype(np.float32)
+
+  def begin():
+    for start in range(0, num_rows, _BATCH):
+      rows = np.arange(start, min(start + _BATCH, num_rows))
+      generator = np.random.default_rng(start)
+      x = generator.standard_normal(
+          (len(rows), num_features), dtype=np.float32)
+      true = random.integers(num_classes, 'true', rows)
+      x += .35 * directions[true]
+      yield x, labels(rows, num_classes)
+
+  return begin
+
+
+def labels(rows: np.ndarray, num_classes: int) -> np.ndarray:
+  """Returns labels of which a tenth are drawn anew."""
+  true = random.integers(num_classes, 'true', rows)
+  return ln_tfp.noise.corrupt(
+      true, 'sym:0.1', ids=rows, num_classes=num_classes)
+
+
+def audit(num_rows: int, num_features: int, num_classes: int) -> None:
+  """Audits, and prints what was found."""
+  begin = time.perf_counter()
+  report = ln_tfp.audit_features(
+      stream(num_rows, num_features, num_classes),
+      process=ln_tfp.LogisticNormalProcess(kernel='linear'))
+  seconds = time.perf_counter() - begin
+  rows = np.arange(num_rows)
+  wrong = labels(rows, num_classes) != random.integers(
+      num_classes, 'true', rows)
+  found = report.is_issue
+  print(json.dumps({
+      'rows': num_rows, 'seconds': round(seconds, 1),
+      'precision': float(wrong[found].mean()) if found.any() else None,
+      'recall': float(found[wrong].mean())}))
+
+
+def main() -> None:
+  parser = argparse.ArgumentParser(
+      prog='python -m benchmarks.audit_scale', description=__doc__,
+      formatter_class=argparse.RawDescriptionHelpFormatter)
+  parser.add_argument('--rows', type=int, default=1_000_000)
+  parser.add_argument('--features', type=int, default=1_280)
+  parser.add_argument('--classes', type=int, default=1_000)
+  arguments = parser.parse_args()
+  for rows in (arguments.rows // 10, arguments.rows):
+    begin = time.perf_counter()
+    megabytes = memory.rise(
+        audit, rows, arguments.features, arguments.classes)
+    print(f'{rows:,} rows: {megabytes:,.0f} MB over an idle process, '
+          f'{time.perf_counter() - begin:,.0f} s', flush=True)
+
+
+if __name__ == '__main__':
+  main()
