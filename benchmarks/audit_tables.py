@@ -122,8 +122,8 @@ def _time(cells):
       ratios[cell] = mean(contestants[OURS], 'seconds') / mean(other, 'seconds')
   value = float(np.median(list(ratios.values()))) if ratios else float('nan')
   return ("a fifth of the time of cleanlab's logistic regression",
-          f'{value:.2f} of it (median of {len(ratios)} CIFAR cells, on a loaded '
-          'machine)', value <= .2)
+          f'{value:.2f} of it (median of {len(ratios)} CIFAR cells, on a '
+          'loaded machine)', value <= .2)
 
 
 def _clean(cells):
