@@ -16,6 +16,7 @@ _MAX_PAIRS = 15
 _MAX_CLASSES = 30
 _MAX_FEATURES = 12
 _MAX_CELL = 2_000  # characters of a cell of a table
+_MAX_COLUMNS = 30
 # Sides of pictures in pixels: of the examples, and of neighbours. Many
 # examples get smaller ones, so that the page can still be opened.
 _LARGE, _SMALL, _MANY = 256, 96, 500
@@ -170,8 +171,12 @@ def _pictures(images, shown):
 def _row(report, i):
   """Returns an example without a picture as pairs of a name and a text."""
   if i in report.rows:
-    return [[str(name), _shorten(str(cell))]
-            for name, cell in report.rows[i].items()]
+    cells = list(report.rows[i].items())
+    shown = [[str(name), _shorten(str(cell))]
+             for name, cell in cells[:_MAX_COLUMNS]]
+    if len(cells) > _MAX_COLUMNS:
+      shown.append(['…', f'{len(cells) - _MAX_COLUMNS:,} more columns'])
+    return shown
   if i not in report.examples:
     return []
   values = np.ravel(report.examples[i])

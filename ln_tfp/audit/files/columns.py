@@ -42,7 +42,7 @@ def featurize(
   if not parts:
     raise dataset.InputError(
         'There is no column to learn from beside the labels.')
-  notes = [f'{kind}: {", ".join(names[:8])}' + (
+  notes = [f'Read as {kind}: {", ".join(names[:8])}' + (
       f' and {len(names) - 8} more' if len(names) > 8 else '')
            for kind, names in kinds.items()]
   return np.concatenate(parts, axis=1), notes

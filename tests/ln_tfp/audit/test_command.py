@@ -300,7 +300,7 @@ def test_a_table_of_texts_is_audited_by_its_columns(tmp_path, capsys):
   assert command.main([path, '--label', 'mood', '--epochs', '40', '--output',
                        str(tmp_path / 'out')]) == 0
   printed = capsys.readouterr().out
-  assert 'text: text' in printed and 'numbers: n' in printed
+  assert 'Read as text: text' in printed and 'Read as numbers: n' in printed
   with open(tmp_path / 'out' / 'labels.csv', newline='') as file:
     found = [int(row['id']) for row in csv.DictReader(file)
              if row['is_issue'] == 'True']

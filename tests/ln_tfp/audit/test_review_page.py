@@ -235,6 +235,15 @@ def test_rows_of_a_table_are_shown_as_rows(tmp_path):
     assert tab.errors() == []
 
 
+def test_a_wide_table_shows_its_first_columns(tmp_path):
+  report = dataclasses.replace(_report(), examples={}, rows={
+      i: {f'c{k}': 'x' * 5_000 for k in range(1_000)} for i in range(120)})
+  report.save(tmp_path / 'audit.html')
+  assert os.path.getsize(tmp_path / 'audit.html') < 15e6
+  text = (tmp_path / 'audit.html').read_text()
+  assert '970 more columns' in text and 'c29' in text and 'c30' not in text
+
+
 def test_features_are_shown_as_numbers_and_examples_without_any_by_name(
     tmp_path):
   report = dataclasses.replace(

@@ -41,7 +41,7 @@ def test_rows_are_shown_with_all_columns_but_the_label(tmp_path):
   assert found.rows[0] == {'id': 'a1', 'text': 'good, really\ngood thing',
                            'stars': '5', 'shop': 'north'}
   assert found.rows[2]['stars'] == ''  # missing
-  assert 'text: text' in found.notes and 'numbers: stars' in found.notes
+  assert {'Read as text: text', 'Read as numbers: stars'} <= set(found.notes)
   assert found.inputs.shape[0] == 4 and np.isfinite(found.inputs).all()
 
 
@@ -105,7 +105,7 @@ def test_broken_parquet_files_are_one_line(tmp_path):
 
 def test_numbers_are_standardised_and_missing_ones_marked():
   found, notes = columns.featurize({'a': ['1', '2', '', '3,5', '-1e1']})
-  assert notes == ['numbers: a']
+  assert notes == ['Read as numbers: a']
   values = np.array([1, 2, 1.5, 3.5, -10])  # the median for the missing one
   np.testing.assert_allclose(
       found[:, 0], (values - values.mean()) / values.std(), rtol=1e-5)
@@ -115,13 +115,13 @@ def test_numbers_are_standardised_and_missing_ones_marked():
 def test_categories_are_one_hot_or_hashed():
   colours = ['red', 'blue', '', 'red', 'green']
   found, notes = columns.featurize({'c': colours})
-  assert notes == ['categories: c']
+  assert notes == ['Read as categories: c']
   assert found.shape == (5, 4)  # the missing one is a category, too
   np.testing.assert_array_equal(found[0], found[3])
   assert found.sum() == 5
   many = [f'town{i % 70}' for i in range(300)]
   found, notes = columns.featurize({'c': many})
-  assert notes == ['categories (hashed): c']
+  assert notes == ['Read as categories (hashed): c']
   np.testing.assert_array_equal(found[0], found[70])
 
 
@@ -129,15 +129,16 @@ def test_columns_that_say_nothing_are_left_out_and_named():
   _, notes = columns.featurize({
       'key': [f'user-{i}' for i in range(100)], 'same': ['x'] * 100,
       'n': list(map(str, range(100)))})
-  assert notes == ['names, left out: key', 'constant, left out: same',
-                   'numbers: n']
+  assert notes == [
+      'Read as names, left out: key', 'Read as constant, left out: same',
+      'Read as numbers: n']
 
 
 def test_texts_about_the_same_are_near_each_other():
   topics = (['the cat and the dog sleep', 'a dog and a cat eat'] * 20 +
             ['stocks and bonds fell today', 'bonds rose, stocks fell'] * 20)
   found, notes = columns.featurize({'t': topics})
-  assert notes == ['text: t']
+  assert notes == ['Read as text: t']
   norms = found / np.linalg.norm(found, axis=1, keepdims=True)
   similar = norms @ norms.T
   assert similar[:40, :40].min() > similar[:40, 40:].max()
