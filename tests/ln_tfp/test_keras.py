@@ -92,6 +92,7 @@ def test_keras_own_accuracy_fails_loudly_on_packed_outputs():
     model.fit(x, y, verbose=0)
 
 
+@pytest.mark.slow
 def test_a_compiled_model_continues_in_a_fresh_process(tmp_path):
   x, y = small_data()
   model = small_model(rank=2)

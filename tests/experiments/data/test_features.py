@@ -170,6 +170,7 @@ def test_missing_features_name_the_command_that_makes_them(tmp_path):
     data.load('cifar10_features', tmp_path)
 
 
+@pytest.mark.slow
 def test_the_program_refuses_what_it_cannot_embed(tmp_path):
   for arguments, message in (
       (['--dataset=digits', '--backbone=x.keras'], 'There is no backbone'),

@@ -112,6 +112,7 @@ def test_the_form_of_the_data_does_not_matter(planted, form):
   _assert_same(_audit(*given), report, 5e-3 if form == 'float16' else 1e-4)
 
 
+@pytest.mark.slow
 def test_a_wide_sparse_matrix_is_audited_by_its_components():
   x, y, true = _planted(400)
   rng = np.random.default_rng(1)
@@ -198,6 +199,7 @@ def test_features_that_say_nothing_are_not_trusted():
   assert 'has not learnt' in report.trust.warnings[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize('rare', [3, 8])
 def test_a_class_of_one_in_fifty_is_not_flagged_away(rare):
   x, true = datasets.load_digits(return_X_y=True)
@@ -214,6 +216,7 @@ def test_a_class_of_one_in_fifty_is_not_flagged_away(rare):
   assert np.mean(report.is_issue == wrong) > .99
 
 
+@pytest.mark.slow
 def test_clean_digits_are_left_alone():
   x, y = datasets.load_digits(return_X_y=True)
   report = ln_tfp.audit_features(x, y)
