@@ -155,6 +155,7 @@ def test_resnet50_refuses_a_file_of_something_else(tmp_path):
     models.resnet50((32, 32, 3), weights=path)
 
 
+@pytest.mark.slow
 def test_resnet50_with_keras_weights_sees_images_as_keras_normalises_them(
     tmp_path, monkeypatch):
   """Our normalised RGB input gives the features of Keras's own pipeline."""
