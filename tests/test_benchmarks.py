@@ -37,6 +37,7 @@ def test_the_stream_of_the_process_is_the_same_at_every_pass():
   process.fit_stream(12_000, 8, 3)
 
 
+@pytest.mark.slow
 def test_the_memory_of_a_process_is_its_own():
   held = np.ones(1_500_000_000, np.uint8)  # ours must not count
   assert 90 < memory.rise(np.ones, 12_500_000) < 110

@@ -115,6 +115,7 @@ def test_a_compiled_model_continues_in_a_fresh_process(tmp_path):
       np.load(tmp_path / 'out.npy'), model.predict(x, verbose=0))
 
 
+@pytest.mark.slow
 def test_two_replicas_train_like_one(tmp_path):
   script = textwrap.dedent("""
       import sys

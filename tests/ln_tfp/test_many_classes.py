@@ -172,6 +172,7 @@ def make_model(**settings):
   return model, head
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(('head_settings', 'compile_settings', 'at_least'), [
     (dict(), dict(), .85), (dict(), dict(jit_compile=True), .85),
     (dict(), dict(steps_per_execution=2), .85),
@@ -281,6 +282,7 @@ def test_a_loss_without_its_head_says_so():
     type(head.loss()).from_config({**config, 'head': 'elsewhere'})
 
 
+@pytest.mark.slow
 def test_a_compiled_model_continues_in_a_fresh_process(tmp_path):
   x, noisy, _ = make_data()
   model, head = make_model(tied=True)

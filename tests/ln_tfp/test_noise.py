@@ -148,6 +148,7 @@ def test_seeds_give_independent_noise():
   assert abs(both - rate**2) < 4 * np.sqrt(rate**2 * (1 - rate**2) / _NUM)
 
 
+@pytest.mark.slow
 def test_another_process_makes_the_same_noise():
   program = (
       'import ln_tfp\n'

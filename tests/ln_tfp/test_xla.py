@@ -7,6 +7,7 @@ import sys
 import textwrap
 
 
+@pytest.mark.slow
 def test_xla_compiles_every_loss_once_whatever_the_labels(tmp_path):
   # A loss that needs a value of its inputs while it is compiled is compiled
   # anew for every batch. XLA writes a file for every compilation.
