@@ -13,7 +13,8 @@ def test_xla_compiles_every_loss_once_whatever_the_labels(tmp_path):
   # anew for every batch. XLA writes a file for every compilation.
   script = textwrap.dedent("""
       import numpy as np
-      import tensorflow as tf
+      import pytest
+import tensorflow as tf
       import ln_tfp
       from experiments import methods
 
