@@ -6,6 +6,8 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 
 @pytest.mark.slow
 def test_xla_compiles_every_loss_once_whatever_the_labels(tmp_path):
@@ -13,8 +15,7 @@ def test_xla_compiles_every_loss_once_whatever_the_labels(tmp_path):
   # anew for every batch. XLA writes a file for every compilation.
   script = textwrap.dedent("""
       import numpy as np
-      import pytest
-import tensorflow as tf
+      import tensorflow as tf
       import ln_tfp
       from experiments import methods
 
