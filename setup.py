@@ -17,7 +17,7 @@ setuptools.setup(
     license='Apache-2.0',
     python_requires='>=3.10',
     packages=setuptools.find_packages(include=['ln_tfp', 'ln_tfp.*']),
-    package_data={'ln_tfp': ['py.typed'], 'ln_tfp.audit': ['assets/*']},
+    package_data={'ln_tfp': ['py.typed'], 'ln_tfp.audit.review': ['assets/*']},
     install_requires=[
         'keras>=3.12,<4',
         'numpy>=1.26,<2.4',  # TFP's SoftmaxCentered fails from 2.4 on

@@ -1,7 +1,7 @@
 """Which finds wrong labels better: the audit, cleanlab, AUM.
 
     python -m benchmarks.audit [--cells=digits/sym:0.2,...] [--parts=3]
-        [--contestants=...] [--data_dir=DIR] [--features=DIR] [--docs]
+        [--contestants=...] [--data_dir=DIR] [--docs]
 
 Blind: all settings stand in `audit_contestants` and in the library, and were
 chosen on rows and seeds that are in no cell here (the cells of 50,000 rows
@@ -104,8 +104,7 @@ def main() -> None:
       help='separated by semicolons')
   parser.add_argument('--parts', type=int, default=_PARTS,
                       help='blocks of rows, or seeds, of each cell')
-  parser.add_argument('--data_dir', help='of the data sets, with cifar_n in it')
-  parser.add_argument('--features', help='folder of cifar10_train.npz, ...')
+  parser.add_argument('--data_dir', help='of data sets, features and cifar_n')
   parser.add_argument('--results', type=pathlib.Path, default=_RESULTS)
   parser.add_argument('--docs', action='store_true')
   arguments = parser.parse_args()
@@ -114,7 +113,6 @@ def main() -> None:
   if arguments.docs:
     audit_tables.write_docs(results)
     return
-  folders = audit_cells.Folders(arguments.data_dir, arguments.features)
   contestants = arguments.contestants.split(';')
   for index in range(arguments.parts):
     for cell in arguments.cells.split(','):
@@ -122,7 +120,7 @@ def main() -> None:
       if all(name in results for name in names):
         continue
       try:
-        part = audit_cells.load(cell, index, folders)
+        part = audit_cells.load(cell, index, arguments.data_dir)
       except data.MissingDataError as error:
         print(f'{cell} is skipped: {error}')
         continue

@@ -21,7 +21,6 @@ from sklearn import decomposition
 from sklearn.feature_extraction import text as text_lib
 
 from experiments import data
-from experiments.data import cifar_n
 import ln_tfp
 from ln_tfp import random
 
@@ -67,62 +66,47 @@ class Part:
     return self.given != self.true
 
 
-@dataclasses.dataclass(frozen=True)
-class Folders:
-  """Where data lie that are no part of the project.
+def load(cell: str, part: int, data_dir: str | None) -> Part:
+  """Returns a part of a cell; `data.MissingDataError` if it is not there.
 
-  Attributes:
-    data_dir: as for `experiments.data.load`, with `cifar_n` in it.
-    features: of `cifar10_train.npz` and `cifar100_train.npz`, each with
-      `features` and `labels` in the published order (`experiments.embed`).
+  Args:
+    cell: data set and noise.
+    part: number of the block of rows, or seed.
+    data_dir: as for `experiments.data.load`, with the features that
+      `experiments.embed` leaves there, and `cifar_n`.
   """
-  data_dir: str | None
-  features: str | None
-
-
-def load(cell: str, part: int, folders: Folders) -> Part:
-  """Returns a part of a cell; `data.MissingDataError` if it is not there."""
   name, _, rows = cell.partition('@')
   name, noise = name.split('/')
   if name.startswith('cifar'):
     block = slice(None) if rows else slice(
         part * _BLOCK, (part + 1) * _BLOCK)
-    return _cifar(name, noise, block, part, folders)
+    return _cifar(name, noise, block, part, data_dir)
   if name == 'mnist':
-    return _mnist(noise, part, folders.data_dir)
+    return _mnist(noise, part, data_dir)
   if name.startswith('digits'):
     return _digits(name, noise, part)
   features, true = _text() if name == 'text' else _table(name)
   return _corrupt(features, true, noise, part)
 
 
-def _cifar(name, noise, block, seed, folders):
-  examples = _cifar_examples(name.removesuffix('n'), folders.features)
-  num_classes = len(np.unique(examples.true))
+def _cifar(name, noise, block, seed, data_dir):
+  train = _cifar_examples(f'{name}_features', data_dir)
+  num_classes = len(np.unique(train.true))
   if name.endswith('n'):
-    file = f'CIFAR-{num_classes}_human.pt'
-    path = pathlib.Path(folders.data_dir or '.') / 'cifar_n' / file
-    if not path.is_file():
-      raise data.MissingDataError(f'{path} is missing.')
-    given = cifar_n.read_labels(name, path, examples)[noise]
+    given = train.label_sets[noise]
   else:
     given = ln_tfp.noise.corrupt(
-        examples.true, noise, seed, num_classes=num_classes,
+        train.true, noise, seed, num_classes=num_classes,
         mapping=data.traits(name).mapping)
-  return Part(examples.inputs[block], given[block], examples.true[block],
+  return Part(train.inputs[block], given[block], train.true[block],
               num_classes)
 
 
 @functools.lru_cache(1)
-def _cifar_examples(name, folder):
-  path = pathlib.Path(folder or '.') / f'{name}_train.npz'
-  if not path.is_file():
-    raise data.MissingDataError(
-        f'{path} is missing: --features names the folder.')
-  with np.load(path) as file:
-    features = file['features'].astype(np.float32)
-    true = file['labels'].astype(np.int32)
-  return data.Examples(features, true, true, np.arange(len(true)))
+def _cifar_examples(name, data_dir):
+  """Returns the training set in its published order."""
+  train = data.load(name, data_dir).train
+  return train.subset(np.argsort(train.ids))
 
 
 def _mnist(noise, seed, data_dir):

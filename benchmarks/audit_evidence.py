@@ -1,6 +1,6 @@
 """What to judge the labels of a trained model by: the kinds of evidence.
 
-    python -m benchmarks.audit_evidence [--cells=...] [--features=DIR]
+    python -m benchmarks.audit_evidence [--cells=...] [--data_dir=DIR]
 
 One network with the LN head is trained on each part, as `python -m
 ln_tfp.audit` trains it, and its labels are judged by everything that there is
@@ -22,7 +22,7 @@ from benchmarks import audit_contestants
 from experiments import data
 import ln_tfp
 from ln_tfp import files
-from ln_tfp.audit import fitting
+from ln_tfp.audit.command import fitting
 
 CELLS = ('digits/sym:0.4', 'digits/asym:0.3', 'digits/none',
          'digits_n/worst', 'mnist/sym:0.4', 'mnist/asym:0.4',
@@ -57,10 +57,8 @@ def main() -> None:
   parser.add_argument('--cells', default=','.join(CELLS))
   parser.add_argument('--parts', type=int, default=1)
   parser.add_argument('--data_dir')
-  parser.add_argument('--features')
   parser.add_argument('--results', type=pathlib.Path, default=_RESULTS)
   arguments = parser.parse_args()
-  folders = audit_cells.Folders(arguments.data_dir, arguments.features)
   path = arguments.results
   results = (json.loads(path.read_text(encoding='utf-8'))
              if path.exists() else {})
@@ -69,7 +67,7 @@ def main() -> None:
       if f'{cell} | {index} | auto' in results:
         continue
       try:
-        part = audit_cells.load(cell, index, folders)
+        part = audit_cells.load(cell, index, arguments.data_dir)
       except data.MissingDataError as error:
         print(f'{cell} is skipped: {error}')
         continue

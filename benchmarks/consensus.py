@@ -1,6 +1,6 @@
 """Several annotators: `ln_tfp.consensus` beside other ways to agree.
 
-    python -m benchmarks.consensus [--data_dir=DIR] [--features=DIR]
+    python -m benchmarks.consensus [--data_dir=DIR]
 
 Contestants: majority vote (ties by chance), Dawid and Skene (1979) without
 features, CROWDLAB (cleanlab) with the same features, and ours. Cells: the three
@@ -113,10 +113,10 @@ def simulate(
   return votes
 
 
-def load(cell: str, part: int, folders: audit_cells.Folders):
+def load(cell: str, part: int, data_dir: str | None):
   """Returns features, votes and true labels."""
   if cell.startswith('cifar10n'):
-    parts = [audit_cells.load(f'cifar10n/{name}', part, folders)
+    parts = [audit_cells.load(f'cifar10n/{name}', part, data_dir)
              for name in _SETS]
     return (parts[0].features, np.stack([p.given for p in parts], axis=1),
             parts[0].true)
@@ -128,9 +128,9 @@ def load(cell: str, part: int, folders: audit_cells.Folders):
 CELLS = ('digits/5x3', 'digits/20x3', 'digits/60x2', 'cifar10n/3x3')
 
 
-def run(cell: str, part: int, folders: audit_cells.Folders) -> dict:
+def run(cell: str, part: int, data_dir: str | None) -> dict:
   """Returns the figures of all contestants."""
-  features, votes, true = load(cell, part, folders)
+  features, votes, true = load(cell, part, data_dir)
   num_classes = int(true.max()) + 1
   voted = votes >= 0
   known = np.array([np.mean(true[v] == column[v])
@@ -173,10 +173,8 @@ def main() -> None:
   parser.add_argument('--cells', default=','.join(CELLS))
   parser.add_argument('--parts', type=int, default=3)
   parser.add_argument('--data_dir')
-  parser.add_argument('--features')
   parser.add_argument('--results', type=pathlib.Path, default=_RESULTS)
   arguments = parser.parse_args()
-  folders = audit_cells.Folders(arguments.data_dir, arguments.features)
   path = arguments.results
   results = (json.loads(path.read_text(encoding='utf-8'))
              if path.exists() else {})
@@ -186,7 +184,7 @@ def main() -> None:
       if name in results:
         continue
       try:
-        results[name] = run(cell, part, folders)
+        results[name] = run(cell, part, arguments.data_dir)
       except data.MissingDataError as error:
         print(f'{cell} is skipped: {error}')
         continue

@@ -1,6 +1,6 @@
 """A simulated review: labels put right against labels looked at.
 
-    python -m benchmarks.review [--features=DIR] [--data_dir=DIR] [--docs]
+    python -m benchmarks.review [--data_dir=DIR]
 
 A reviewer who knows the truth looks at labels in the order of an audit and puts
 the wrong ones right. Orders: ours, cleanlab's (logistic regression by folds,
@@ -83,16 +83,14 @@ def main() -> None:
   parser.add_argument('--cells', default=','.join(CELLS))
   parser.add_argument('--orders', default=';'.join(ORDERS))
   parser.add_argument('--data_dir')
-  parser.add_argument('--features')
   parser.add_argument('--results', type=pathlib.Path, default=_RESULTS)
   arguments = parser.parse_args()
-  folders = audit_cells.Folders(arguments.data_dir, arguments.features)
   path = arguments.results
   results = (json.loads(path.read_text(encoding='utf-8'))
              if path.exists() else {})
   for cell in arguments.cells.split(','):
     try:
-      part = audit_cells.load(cell, 0, folders)
+      part = audit_cells.load(cell, 0, arguments.data_dir)
     except data.MissingDataError as error:
       print(f'{cell} is skipped: {error}')
       continue

@@ -15,10 +15,10 @@ import argparse
 from collections.abc import Callable
 import sys
 
-from ln_tfp.audit import applying
 from ln_tfp.audit import files
-from ln_tfp.audit import named
-from ln_tfp.audit import running
+from ln_tfp.audit.command import applying
+from ln_tfp.audit.command import named
+from ln_tfp.audit.command import running
 
 
 def main(argv: list[str] | None = None,

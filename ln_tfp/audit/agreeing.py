@@ -9,8 +9,8 @@ import numpy as np
 
 from ln_tfp import process as process_lib
 from ln_tfp.audit import closed_form
-from ln_tfp.audit import given as given_lib
-from ln_tfp.audit import passes
+from ln_tfp.audit.inputs import given as given_lib
+from ln_tfp.audit.inputs import passes
 
 _PRINTED = 5
 

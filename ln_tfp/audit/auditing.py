@@ -11,13 +11,13 @@ import tensorflow as tf
 from ln_tfp import heads
 from ln_tfp import losses
 from ln_tfp.audit import closed_form
-from ln_tfp.audit import embedding
-from ln_tfp.audit import evidence as evidence_lib
-from ln_tfp.audit import examples as examples_lib
-from ln_tfp.audit import given as given_lib
 from ln_tfp.audit import report as report_lib
-from ln_tfp.audit import transitions
 from ln_tfp.audit import trust as trust_lib
+from ln_tfp.audit.inputs import examples as examples_lib
+from ln_tfp.audit.inputs import given as given_lib
+from ln_tfp.audit.judging import embedding
+from ln_tfp.audit.judging import evidence as evidence_lib
+from ln_tfp.audit.judging import transitions
 
 _NEAREST = 5
 _EVIDENCE = ('auto', 'frozen', 'features', 'outputs')
@@ -48,7 +48,7 @@ def audit_labels(
     before it had to be learnt, worse if the model has learnt wrong labels by
     heart.
   - 'outputs': the head's own outputs, although it was trained on these very
-    labels; see `ln_tfp.audit.evidence`.
+    labels; see `ln_tfp.audit.judging.evidence`.
 
   'auto' chooses among them; docs/audit.md has the rule and the measurements.
 

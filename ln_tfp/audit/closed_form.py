@@ -8,12 +8,12 @@ import numpy as np
 from scipy import sparse
 
 from ln_tfp import process as process_lib
-from ln_tfp.audit import given as given_lib
-from ln_tfp.audit import odds
-from ln_tfp.audit import passes
 from ln_tfp.audit import report as report_lib
-from ln_tfp.audit import transitions
 from ln_tfp.audit import trust as trust_lib
+from ln_tfp.audit.inputs import given as given_lib
+from ln_tfp.audit.inputs import passes
+from ln_tfp.audit.judging import odds
+from ln_tfp.audit.judging import transitions
 
 _NEAREST = 5
 # The probabilities of more than so many N x K are not kept in a report.

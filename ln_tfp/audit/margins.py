@@ -6,8 +6,8 @@ import keras
 import numpy as np
 
 from ln_tfp.audit import auditing
-from ln_tfp.audit import examples
-from ln_tfp.audit import given
+from ln_tfp.audit.inputs import examples
+from ln_tfp.audit.inputs import given
 
 
 class MarginRecorder(keras.callbacks.Callback):

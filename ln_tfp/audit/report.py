@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ln_tfp import random
-from ln_tfp.audit import audit_page
-from ln_tfp.audit import decisions as decisions_lib
-from ln_tfp.audit import flagging
-from ln_tfp.audit import label_studio
-from ln_tfp.audit import neighbours as neighbours_lib
-from ln_tfp.audit import spreadsheet
 from ln_tfp.audit import trust as trust_lib
+from ln_tfp.audit.judging import flagging
+from ln_tfp.audit.review import audit_page
+from ln_tfp.audit.review import decisions as decisions_lib
+from ln_tfp.audit.review import label_studio
+from ln_tfp.audit.review import neighbours as neighbours_lib
+from ln_tfp.audit.review import spreadsheet
 
 _COLUMNS = ('quality', 'is_issue', 'given', 'suggested', 'wrong_probability',
             'log_likelihood_ratio', 'residual_norm', 'label_term',

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from ln_tfp.audit import __main__ as command
-from ln_tfp.audit import spreadsheet
+from ln_tfp.audit.review import spreadsheet
 
 HEADER = ('id', 'position', 'given', 'suggested', 'decision', 'label')
 DECIDED = [('a', 0, 'cat', 'dog', 'accept', 'dog'),

@@ -14,8 +14,8 @@ from PIL import Image
 import pytest
 
 from ln_tfp.audit import __main__ as command
-from ln_tfp.audit import fitting
-from ln_tfp.audit import output
+from ln_tfp.audit.command import fitting
+from ln_tfp.audit.command import output
 
 OUTPUTS = {*output.NAMES, output.MARK}
 

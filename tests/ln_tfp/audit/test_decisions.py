@@ -9,9 +9,9 @@ from sklearn import datasets
 
 import ln_tfp
 from ln_tfp import noise
-from ln_tfp.audit import decisions
-from ln_tfp.audit import label_studio
-from ln_tfp.audit import spreadsheet
+from ln_tfp.audit.review import decisions
+from ln_tfp.audit.review import label_studio
+from ln_tfp.audit.review import spreadsheet
 from tests.ln_tfp.audit import reports
 
 NAMES = ('cat', 'dog', 'emu')

@@ -6,7 +6,7 @@ from sklearn import metrics
 
 from experiments import data
 import ln_tfp
-from ln_tfp.audit import fitting
+from ln_tfp.audit.command import fitting
 
 
 def _audit(noise):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ln_tfp.audit import evidence
-from ln_tfp.audit import transitions
+from ln_tfp.audit.judging import evidence
+from ln_tfp.audit.judging import transitions
 
 
 def _targets(num_classes, dims, t):

@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from ln_tfp.audit import flagging
-from ln_tfp.audit import neighbours
-from ln_tfp.audit import spreadsheet
 from ln_tfp.audit import trust
+from ln_tfp.audit.judging import flagging
+from ln_tfp.audit.review import neighbours
+from ln_tfp.audit.review import spreadsheet
 from tests.ln_tfp.audit import reports
 
 

@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from ln_tfp.audit import neighbours
-from ln_tfp.audit import spreadsheet
+from ln_tfp.audit.review import neighbours
+from ln_tfp.audit.review import spreadsheet
 from tests import browser
 from tests.ln_tfp.audit import reports
 

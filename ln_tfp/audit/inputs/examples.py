@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from ln_tfp.audit import passes
+from ln_tfp.audit.inputs import passes
 
 
 @dataclasses.dataclass(frozen=True)

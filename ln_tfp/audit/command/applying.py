@@ -8,10 +8,10 @@ import pathlib
 import numpy as np
 
 from ln_tfp import files as files_lib
-from ln_tfp.audit import decisions as decisions_lib
 from ln_tfp.audit import files
-from ln_tfp.audit import spreadsheet
 from ln_tfp.audit.files import tables
+from ln_tfp.audit.review import decisions as decisions_lib
+from ln_tfp.audit.review import spreadsheet
 
 
 def run(arguments) -> None:

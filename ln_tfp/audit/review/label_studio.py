@@ -11,7 +11,7 @@ from typing import Any
 
 from ln_tfp import files
 from ln_tfp import page
-from ln_tfp.audit import pictures
+from ln_tfp.audit.review import pictures
 
 
 def config(class_names: Sequence[str], kind: str = 'Image') -> str:

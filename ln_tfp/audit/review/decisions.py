@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ln_tfp.audit import spreadsheet
+from ln_tfp.audit.review import spreadsheet
 
 KINDS = ('keep', 'accept', 'class', 'unsure', 'remove')
 _COLUMNS = ('id', 'given', 'decision', 'label')

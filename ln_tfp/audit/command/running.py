@@ -10,11 +10,11 @@ import keras
 import numpy as np
 
 import ln_tfp
-from ln_tfp.audit import decisions as decisions_lib
 from ln_tfp.audit import files
-from ln_tfp.audit import fitting
-from ln_tfp.audit import output as output_lib
-from ln_tfp.audit import pretrained
+from ln_tfp.audit.command import fitting
+from ln_tfp.audit.command import output as output_lib
+from ln_tfp.audit.command import pretrained
+from ln_tfp.audit.review import decisions as decisions_lib
 
 _SIZE = 32  # side of images that a small network is trained on
 _DESCRIPTIONS = {

@@ -8,9 +8,9 @@ import keras
 import numpy as np
 
 from ln_tfp import heads
-from ln_tfp.audit import examples as examples_lib
 from ln_tfp.audit import trust as trust_lib
-from ln_tfp.audit import untouched
+from ln_tfp.audit.inputs import examples as examples_lib
+from ln_tfp.audit.judging import untouched
 
 _WIDEST = 20_000  # features of one example
 

@@ -10,7 +10,7 @@ import importlib.resources
 import numpy as np
 
 from ln_tfp import page as page_lib
-from ln_tfp.audit import pictures
+from ln_tfp.audit.review import pictures
 
 _MAX_PAIRS = 15
 _MAX_CLASSES = 30

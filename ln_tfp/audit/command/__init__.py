@@ -1,0 +1,1 @@
+"""The work of `python -m ln_tfp.audit`."""

@@ -1,0 +1,1 @@
+"""What a user may hand over: labels, examples, features in many forms."""

@@ -1,0 +1,1 @@
+"""From predictions to "this label is wrong", and how many to flag."""
