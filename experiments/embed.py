@@ -11,7 +11,7 @@ augmentation; float16; with the backbone's name and digest beside them. An
 interrupted call goes on where it was.
 
 Data sets: mnist, fashion_mnist, cifar10, cifar100, clothing1m.
-Time: 60,000 images of CIFAR three to five minutes on two cores with
+Time: 60,000 images of CIFAR eight to ten minutes on two cores with
 EfficientNet-Lite0 at 128 x 128.
 Expected: one line with the number of features and the folder.
 """
