@@ -4,6 +4,10 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as program
+from benchmarks import audit
+from benchmarks import audit_cells
+from benchmarks import audit_contestants
+from benchmarks import audit_tables
 from benchmarks import heteroscedastic
 from benchmarks import loss
 from benchmarks import memory
@@ -70,3 +74,36 @@ def test_the_report_shows_every_row_and_what_is_not_met():
       'loss': rows}})
   assert '| a / b | 2.50 |  |  | 1 | <= 2 | **no** |' in text
   assert '| c / d | 1.00 |' in text
+
+
+def test_the_figures_of_an_audit_are_those_of_its_ranking_and_decision():
+  given, true = np.array([0, 0, 1, 1, 2]), np.array([0, 1, 1, 0, 2])
+  part = audit_cells.Part(np.zeros([5, 1]), given, true, 3)
+  verdict = audit_contestants.Verdict(
+      np.array([.9, .1, .2, .3, .8]), np.array([0, 1, 1, 0, 0], bool))
+  figures = audit.measure(part, verdict)
+  assert figures['auroc'] == pytest.approx(5 / 6)
+  assert figures['missed'] == .5  # of the two worst, one is wrong
+  assert figures['f1'] == .5 and figures['false_alarms'] == 1
+
+
+def test_contestants_are_compared_on_the_parts_that_both_have():
+  make = lambda value: {
+      'n': 10, 'noise': .2, 'auroc': value, 'average_precision': value,
+      'f1': value, 'seconds': 1., 'false_alarms': 1}
+  rival = 'cleanlab, logistic regression'
+  results = {
+      'digits/sym:0.2 | 0 | closed form': make(.9),
+      'digits/sym:0.2 | 1 | closed form': make(.5),
+      f'digits/sym:0.2 | 0 | {rival}': make(.8),
+      'cifar10n/worst | 0 | closed form': make(.7) | {'seconds': .1},
+      f'cifar10n/worst | 0 | {rival}': make(.75)}
+  grouped = audit_tables.group(results)
+  assert list(grouped) == ['cifar10n/worst', 'digits/sym:0.2']
+  leads = [audit_tables.lead(contestants, rival, 'f1')
+           for contestants in grouped.values()]
+  np.testing.assert_allclose(leads, [-.05, .1])
+  best, behind, _, fast = audit_tables.goals(grouped).splitlines()[2:]
+  assert '1 of 2; not in cifar10n/worst (-0.050) | **no**' in best
+  assert '0.050 in cifar10n/worst' in behind and '**no**' in behind
+  assert '0.10 of it' in fast and fast.endswith('| yes |')

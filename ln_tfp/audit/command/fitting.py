@@ -20,7 +20,7 @@ from ln_tfp import losses
 from ln_tfp import random
 from ln_tfp.audit import progress as progress_lib
 
-_BATCH_SIZE = 64
+BATCH_SIZE = 64
 _LEARNING_RATE = 1e-3
 # Fewer updates leave whole classes unlearnt, which then look mislabelled.
 _MIN_UPDATES = 1_200
@@ -81,7 +81,7 @@ def choose_network(shape: tuple[int, ...]) -> str:
 
 def default_epochs(num_examples: int) -> int:
   """Returns the number of epochs that gives a network enough updates."""
-  updates = math.ceil(num_examples / _BATCH_SIZE)
+  updates = math.ceil(num_examples / BATCH_SIZE)
   return max(_MIN_EPOCHS, math.ceil(_MIN_UPDATES / updates))
 
 
@@ -140,10 +140,10 @@ class _Batches(keras.utils.PyDataset):
     self._shuffle()
 
   def __len__(self):
-    return math.ceil(len(self._labels) / _BATCH_SIZE)
+    return math.ceil(len(self._labels) / BATCH_SIZE)
 
   def __getitem__(self, index):
-    chosen = self._order[index * _BATCH_SIZE:(index + 1) * _BATCH_SIZE]
+    chosen = self._order[index * BATCH_SIZE:(index + 1) * BATCH_SIZE]
     return (np.asarray(self._inputs[chosen], np.float32),
             self._labels[chosen])
 

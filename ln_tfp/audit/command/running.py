@@ -11,6 +11,7 @@ import numpy as np
 
 import ln_tfp
 from ln_tfp.audit import files
+from ln_tfp.audit.command import estimating
 from ln_tfp.audit.command import fitting
 from ln_tfp.audit.command import output as output_lib
 from ln_tfp.audit.command import pretrained
@@ -119,7 +120,7 @@ def _audit(data, certain, before, arguments):
   embedder = _embedder(arguments, inputs)
   if embedder is None and isinstance(inputs, files.ImageFolder):
     inputs = inputs.array(arguments.size or _SIZE, sys.stderr)
-  _print_size(data, inputs, embedder)
+  _print_size(data, inputs, embedder, arguments.epochs)
   names = {'ids': data.ids, 'class_names': data.class_names,
            'certain': certain}
   if embedder is None and inputs.ndim > 2:
@@ -169,23 +170,28 @@ def _embedder(arguments, inputs):
   return embedder
 
 
-def _print_size(data, inputs, embedder):
+def _print_size(data, inputs, embedder, epochs):
   """Says what will be done, and what it needs."""
   num, classes = len(data), len(data.class_names)
+  size = num * classes * 12 + 3 * 8 * classes**2
   if embedder is not None:
     width = embedder.width
     how = f'embedded by {embedder.name}'
-    size = num * width * 4 + width**2 * 8 * 3
+    seconds = estimating.embedding(num, embedder)
+    seconds += estimating.closed_form(num, width, classes)
+    size += num * width * 4 + width**2 * 8 * 3
   else:
     shape = inputs.shape[1:]
     how = f'of shape {"x".join(map(str, shape))}'
+    size += inputs.nbytes
     if len(shape) > 1:
       how += f'; network: {fitting.choose_network(shape)}'
-    width = int(np.prod(shape))
-    size = inputs.nbytes + width**2 * 8 * 3 * (len(shape) == 1)
-  size += num * classes * 12 + 3 * 8 * classes**2
-  print(f'{num:,} examples of {classes:,} classes, {how}; about '
-        f'{max(size / 2**30, .1):.1f} GB of memory beside TensorFlow')
+      seconds = estimating.training(num, shape, epochs)
+    else:
+      seconds = estimating.closed_form(num, shape[0], classes)
+      size += shape[0]**2 * 8 * 3
+  print(f'{num:,} examples of {classes:,} classes, {how}; '
+        f'{estimating.describe(seconds, size)}', flush=True)
 
 
 def _print_found(report, data):

@@ -14,6 +14,7 @@ from PIL import Image
 import pytest
 
 from ln_tfp.audit import __main__ as command
+from ln_tfp.audit.command import estimating
 from ln_tfp.audit.command import fitting
 from ln_tfp.audit.command import output
 
@@ -55,7 +56,9 @@ def test_arrays_with_named_labels_give_a_table_a_page_and_a_classifier(
   issues = [int(row['id']) for row in rows if row['is_issue'] == 'True']
   assert issues == [3, 10, 57]
   assert rows[3]['given'] == 'ant' and rows[3]['suggested'] == 'cat'
-  assert '3 look wrong' in capsys.readouterr().out
+  printed = capsys.readouterr().out
+  assert '3 look wrong' in printed
+  assert 'about 1 s and 0.1 GB of memory' in printed.splitlines()[0]
   # The classifier takes the examples as they are in the file.
   classifier = keras.models.load_model(out / 'classifier.keras')
   predicted = classifier.predict(x, verbose=0).argmax(axis=-1)
@@ -141,6 +144,19 @@ def test_a_folder_that_cannot_be_written_is_refused_before_training(
     ((64, 64, 1), 'convolutional'), ((64, 48, 3), 'residual')])
 def test_the_network_follows_from_the_shape(shape, name):
   assert fitting.choose_network(shape) == name
+
+
+def test_the_estimate_of_time_follows_the_work(monkeypatch):
+  monkeypatch.setattr(estimating, '_speed', lambda: 5e10)
+  # The closed form on 10,000 x 1280 takes two seconds on such a core.
+  assert 1. < estimating.closed_form(10_000, 1280, 10) < 4.
+  assert estimating.closed_form(50_000, 1280, 100) > 4.
+  small = estimating.training(1_000, (28, 28, 1), epochs=1)
+  assert estimating.training(3_000, (28, 28, 1), epochs=2) == pytest.approx(
+      6. * small)
+  assert estimating.training(1_000, (32, 32, 3), epochs=1) > small
+  assert estimating.describe(80., 3 * 2**30) == (
+      'about 1 min 20 s and 3.0 GB of memory beside TensorFlow')
 
 
 def test_few_examples_are_trained_on_for_more_epochs():
