@@ -18,6 +18,7 @@ from experiments.output import tables
 from experiments.paper import claims
 from experiments.paper import figure_claims
 from experiments.paper import table_claims
+from experiments.training import fingerprint
 
 with epy.lazy_imports():
   from ln_tfp import page
@@ -122,6 +123,8 @@ def _add_tables(report: page.Page, facts: evidence.Facts) -> None:
          for row in table.rows],
         'NLL' if table.lower_is_better else 'Test accuracy (%)')
     report.note(f'{_settings(facts, name)}.')
+    for line in _other_code(facts, table):
+      report.note(line)
     report.raw(_details('The runs behind each number', (
         f'{row}, {column.label}: {_links(table.cells[row, column.key].keys)}'
         for row in table.rows for column in table.columns)))
@@ -194,6 +197,12 @@ def _settings(facts: evidence.Facts, name: str) -> str:
           for key in cell.keys}
   found = facts.settings(keys, tuned_ones=not name.startswith('ablation'))
   return '; '.join(sorted(found)) or claims.NOT_RUN
+
+
+def _other_code(facts: evidence.Facts, table: tables.Table) -> list[str]:
+  keys = {key for cell in table.cells.values() for key in cell.keys}
+  return fingerprint.notes(
+      facts.results[key] for key in sorted(keys) if key in facts.results)
 
 
 def _add_missing(

@@ -17,6 +17,7 @@ import numpy as np
 from experiments import data
 from experiments import training
 from experiments.paper import published as published_lib
+from experiments.training import fingerprint
 
 with epy.lazy_imports():
   from scipy import stats
@@ -214,7 +215,8 @@ def build(
   used = [results[key] for key in sorted(keys) if key in results]
   return Table(
       title, list(rows), list(columns), cells,
-      notes=[*notes, *_provenance(cells.values(), used)], **options)
+      notes=[*notes, *_provenance(cells.values(), used),
+             *fingerprint.notes(used)], **options)
 
 
 def noise_column(noise: str, dataset: str = '') -> Column:

@@ -22,6 +22,7 @@ from experiments.sweep import estimates as estimates_lib
 from experiments.sweep import multi_worker
 from experiments.sweep import plan as plan_lib
 from experiments.sweep import pool as pool_lib
+from experiments.training import fingerprint
 
 with epy.lazy_imports():
   import tensorflow as tf
@@ -61,6 +62,10 @@ flags.DEFINE_string(
     'output_dir', 'results',
     'Directory for results, tables and figures. Runs whose results are there '
     'are not trained again.')
+flags.DEFINE_bool(
+    'retrain', False,
+    'Train runs anew whose results are of other code than this, or do not say '
+    'of which. The old results are replaced.')
 flags.DEFINE_bool(
     'dry_run', False, 'List the runs with an estimate of the time, and end.')
 flags.DEFINE_string(
@@ -148,7 +153,8 @@ def train(
     keep_weights: of which runs the weights are kept, where they are trained.
     need_weights: which runs are trained again where their weights are gone.
   """
-  plan = plan_lib.Plan(runs, FLAGS.output_dir, keep_weights, need_weights)
+  plan = plan_lib.Plan(
+      runs, FLAGS.output_dir, keep_weights, need_weights, FLAGS.retrain)
   for problem in plan.problems():
     print(f'Not a result, left alone: {problem}', file=sys.stderr)
   with contextlib.closing(_make_pool(bool(plan.pending))) as pool:
@@ -160,6 +166,8 @@ def train(
     results = plan_lib.execute(
         plan, pool, data_dir=FLAGS.data_dir, strategy=FLAGS.strategy,
         tensorboard_dir=FLAGS.tensorboard)
+  for line in fingerprint.notes(results.values(), names=False):
+    print(line, file=sys.stderr)
   for key, reason in results.failures.items():
     print(f'Failed: {key}: {reason}', file=sys.stderr)
   return results

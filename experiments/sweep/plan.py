@@ -22,6 +22,7 @@ from experiments import training
 from experiments.sweep import estimates as estimates_lib
 from experiments.sweep import progress
 from experiments.sweep import store as store_lib
+from experiments.training import fingerprint
 
 _TRIES = 2
 _LOSSES = 10  # machines that a run may lose; all of them may be going down
@@ -73,15 +74,18 @@ class Plan:
     output_dir: where results are.
     keep_weights: of which runs the weights are kept, where they are trained.
     need_weights: which runs are trained again where their weights are gone.
+    retrain: whether results of other code than this are made anew.
   """
 
   def __init__(
       self, runs: Iterable[training.Run], output_dir: str | os.PathLike,
-      keep_weights: Predicate = never, need_weights: Predicate = never):
+      keep_weights: Predicate = never, need_weights: Predicate = never,
+      retrain: bool = False):
     self.output_dir = output_dir
     self._store = store_lib.Store(output_dir)
     self._keep_weights = keep_weights
     self._need_weights = need_weights
+    self.retrain = retrain
     self.results = Results()
     self.pending: dict[str, training.Run] = {}
     for run in runs:
@@ -96,8 +100,13 @@ class Plan:
       self._add(needed)
     self.pending[run.key] = run
 
-  def collect(self, run: training.Run) -> bool:
-    """Takes the result of a run from the directory, if it is there."""
+  def collect(self, run: training.Run, is_new: bool = False) -> bool:
+    """Takes the result of a run from the directory, if it is there.
+
+    Args:
+      run: the run.
+      is_new: whether it was trained just now, whatever code did that.
+    """
     try:
       result = self._store.find(run.key)
     except training.DamagedResultError as error:
@@ -105,6 +114,9 @@ class Plan:
       self.results.failures[run.key] = f'{error} Move the file away.'
       return False
     if result is None:
+      return False
+    if (self.retrain and not is_new
+        and fingerprint.differences(result) != ()):
       return False
     if self._need_weights(run) and not (
         result.status == 'diverged' or self._store.has_weights(result)):
@@ -183,7 +195,7 @@ class _Sweep:
     self._display.stopped(run.key)
     if answer['status'] == 'busy':
       self._elsewhere[run.key] = (time.monotonic(), run)
-    elif answer['status'] == 'done' and self._plan.collect(run):
+    elif answer['status'] == 'done' and self._plan.collect(run, True):
       self._display.finished(self._plan.results[run.key])
     elif run.key not in self._plan.results.failures:
       lost = answer['status'] == 'lost'
@@ -237,7 +249,8 @@ def execute(
     return plan.results
   task = dict(
       output_dir=os.path.abspath(plan.output_dir), data_dir=data_dir,
-      strategy=strategy, tensorboard_dir=tensorboard_dir)
+      strategy=strategy, tensorboard_dir=tensorboard_dir,
+      retrain=plan.retrain)
   with progress.Display(
       stream or sys.stderr, plan.pending.values(), len(plan.results),
       plan.estimate()) as display:

@@ -56,6 +56,8 @@ class Result:
     device: kind and name of the device, number of replicas and of workers.
     weights: None, or 'file' (beside the result) and 'sha256' of the weights.
     data: what computed the inputs, where they are features of images.
+    code: the fingerprint of the code, see `fingerprint`; empty in results of
+      older versions.
   """
   key: str
   run: dict[str, Any]
@@ -78,6 +80,7 @@ class Result:
   device: dict[str, Any]
   weights: dict[str, str] | None
   data: dict[str, str] = dataclasses.field(default_factory=dict)
+  code: dict[str, str] = dataclasses.field(default_factory=dict)
 
   def to_json(self) -> str:
     """One JSON object with sorted keys; NaN and infinity are not allowed."""

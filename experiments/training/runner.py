@@ -12,6 +12,7 @@ import tensorflow as tf
 from experiments import data
 from experiments import methods
 from experiments.training import devices
+from experiments.training import fingerprint
 from experiments.training import loading
 from experiments.training import progress as progress_lib
 from experiments.training import results
@@ -29,7 +30,8 @@ def train(
     data_dir: Path | None = None, output_dir: Path | None = None,
     strategy: str | tf.distribute.Strategy = 'auto',
     progress: progress_lib.Tell | None = None, keep_weights: bool = False,
-    tensorboard_dir: Path | None = None) -> results.Result:
+    tensorboard_dir: Path | None = None,
+    retrain: bool = False) -> results.Result:
   """Trains a run, or goes on with it, or finds its result.
 
   Args:
@@ -44,6 +46,7 @@ def train(
     keep_weights: whether the final weights are kept beside the result, for
       `load_model`.
     tensorboard_dir: for TensorBoard logs, in a directory per run.
+    retrain: whether a result of other code than this is replaced.
 
   Returns:
     The `Result`, the same on all workers. Only the chief writes. Raises
@@ -57,16 +60,18 @@ def train(
         'Received: output_dir=None.')
   store = store_lib.Store(run.key, output_dir, strategy)
   with devices.naming_lost_workers(strategy, store.how_to_resume):
-    found = store.find(keep_weights)
+    code = fingerprint.of(run)
+    found = store.find(keep_weights, code if retrain else None)
     if found is not None:
       return found
     if source is None:
       source = data.load(run.dataset, data_dir=data_dir)
     needed = [
         train(other, source=source, output_dir=output_dir, strategy=strategy,
-              progress=progress, tensorboard_dir=tensorboard_dir)
+              progress=progress, tensorboard_dir=tensorboard_dir,
+              retrain=retrain)
         for other in run.prerequisites()]
-    training = _Training(run, needed, source, strategy, store)
+    training = _Training(run, needed, source, strategy, store, code)
     is_chief = devices.worker(strategy)[0] == 0
     with progress_lib.telling(
         run.key, progress if is_chief else None,
@@ -85,6 +90,7 @@ class _Records:
   step_seconds: float = 0.
   wall_seconds: float = 0.
   best_accuracy: float = -1.
+  code: dict[str, str] = dataclasses.field(default_factory=dict)
 
   @property
   def epoch(self) -> int:
@@ -104,11 +110,13 @@ class _Training:
     source: the data set.
     strategy: where to compute.
     store: where the checkpoints are.
+    code: the fingerprint of the code.
   """
 
   def __init__(
       self, run: runs.Run, needed: list[results.Result], source: data.Source,
-      strategy: tf.distribute.Strategy, store: store_lib.Store):
+      strategy: tf.distribute.Strategy, store: store_lib.Store,
+      code: dict[str, str]):
     self._begin = time.perf_counter()
     self._run = run
     self._strategy = strategy
@@ -125,7 +133,7 @@ class _Training:
     self._splits = loading.load_splits(run, source=source)
     self._trainer = trainer_lib.Trainer(
         run, self._method, self._splits, strategy)
-    self._records = _Records()
+    self._records = _Records(code=code)
     self._best = {}
     self._next_save = 0.
     self._resume()
@@ -170,7 +178,10 @@ class _Training:
           name.removeprefix('best/')] = array
     if last.keys() != self._trainer.state().keys():
       return  # other variables: an older version has left it
-    self._records = _Records(**state.records)
+    records = _Records(**state.records)
+    if records.code != self._records.code:
+      return  # two versions of the code would have made one result
+    self._records = records
     self._store.saved = self.epoch
     self._trainer.restore(last)
     self._best = best
@@ -256,7 +267,8 @@ class _Training:
         versions=results.versions(),
         device=devices.describe(self._strategy),
         weights=None,
-        data=dict(splits.provenance))
+        data=dict(splits.provenance),
+        code=records.code)
 
   def _seconds(self) -> dict[str, Any]:
     """The chief's clock."""

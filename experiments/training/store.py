@@ -148,14 +148,22 @@ class Store:
       self._checkpoints = Checkpoints(
           self._directory / 'checkpoints' / key)
 
-  def find(self, with_weights: bool = False) -> results.Result | None:
-    """The result, if there is one (and its weights, if they are wanted)."""
+  def find(
+      self, with_weights: bool = False,
+      code: dict[str, str] | None = None) -> results.Result | None:
+    """The result, if there is one.
+
+    Args:
+      with_weights: whether its weights have to be there, too.
+      code: where given, the fingerprint that it must have.
+    """
     content = None
     if self._directory is not None:
       file = results.path(self._directory, self.key)
       if file.exists():
         result = results.read(file)
-        if not with_weights or _weights_stand(result, self._directory):
+        if code in (None, result.code) and (
+            not with_weights or _weights_stand(result, self._directory)):
           content = result.to_json().encode()
           self._checkpoints.remove()
     content = devices.share_from_chief(self._strategy, content)
