@@ -57,19 +57,25 @@ def to_classifier(model: keras.Model, output: str | None = None,
       `LogisticNormalHead` or a `ManyClassesHead`; Sequential, functional, or
       with the head inside a nested model.
     output: Name of the output, for a model that has several: its key if the
-      outputs are a dictionary, or the name of the layer that makes it.
+      outputs are a dictionary, or the name of the layer that makes it, also of
+      one inside a nested model.
     class_names: If given, the classifier knows them: it returns a dictionary of
       the `'probabilities'` and the likeliest `'class_name'`, and
-      `classifier.get_layer('class_names').get_vocabulary()` lists them.
+      `classifier.get_layer('class_names').get_vocabulary()` lists them. To be
+      evaluated it is `keras.Model(classifier.input,
+      classifier.output['probabilities'])`, because Keras wants labels for every
+      output.
 
   Returns:
     An independent, uncompiled model with one output.
   """
   head = output_head(model, output)
-  if class_names is not None and len(class_names) != head.num_classes:
+  if class_names is not None and not (
+      len(class_names) == len(set(class_names)) == head.num_classes):
     raise ValueError(
-        f'Argument `class_names` must hold {head.num_classes} names. Received: '
-        f'{len(class_names)} of them.')
+        f'Argument `class_names` must hold {head.num_classes} different names. '
+        f'Received: {len(class_names)} names, {len(set(class_names))} of them '
+        'different.')
   weights = head.softmax_weights()
   dense = keras.layers.Dense(
       head.num_classes, activation='softmax', use_bias=len(weights) > 1,
@@ -87,11 +93,7 @@ def output_head(model: keras.Model, output: str | None = None
                ) -> heads.LogisticNormalHead | many_classes.ManyClassesHead:
   """Returns the head that makes a model's output, or raises."""
   _check_model(model)
-  tensor = _find_output(model, output)
-  layer = tensor._keras_history.operation
-  while isinstance(layer, keras.Model):
-    tensor = layer.outputs[tensor._keras_history.tensor_index]
-    layer = tensor._keras_history.operation
+  layer = _makers(_find_output(model, output))[-1]
   if not isinstance(layer, _HEADS):
     raise ValueError(
         'Argument `model` must have an output that comes from a '
@@ -159,6 +161,8 @@ def _copy(model: keras.Model,
       return keras.models.clone_model(  # of a model that was never compiled
           keras.Model(layer.input, layer.output, name=layer.name),
           clone_function=copy_layer)
+    if isinstance(layer, keras.layers.Lambda):
+      return layer  # has no state, and Keras refuses to make it anew
     copy = type(layer).from_config(layer.get_config())
     _copy_assets(layer, copy)
     return copy
@@ -213,15 +217,28 @@ def _find_output(model, output):
           'Argument `model` must have a single output, or `output` must name '
           f'one of them. Received: {_describe(model)}.')
     return model.outputs[0]
-  named = dict(zip(model.output_names, model.outputs))
   if not isinstance(model, keras.Sequential) and isinstance(
       model.output, dict):
-    named = model.output
-  if output not in named:
-    raise ValueError(
-        f'Argument `output` must be one of {sorted(named)}. '
-        f'Received: output={output!r}.')
-  return named[output]
+    named = list(model.output.items())
+  else:
+    named = [(layer.name, tensor) for tensor in model.outputs
+             for layer in _makers(tensor)]
+  found = [tensor for name, tensor in named if name == output]
+  if len(found) != 1:
+    names = [name for name, _ in named]
+    unique = sorted(name for name in names if names.count(name) == 1)
+    raise ValueError(f'Argument `output` must be one of {unique}. '
+                     f'Received: output={output!r}.')
+  return found[0]
+
+
+def _makers(tensor):
+  """Returns the layer that makes a tensor, and so on into nested models."""
+  layers = [tensor._keras_history.operation]
+  while isinstance(layers[-1], keras.Model):
+    tensor = layers[-1].outputs[tensor._keras_history.tensor_index]
+    layers.append(tensor._keras_history.operation)
+  return layers
 
 
 def _last_dense(model, tensor):

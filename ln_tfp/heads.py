@@ -370,12 +370,13 @@ def _check(y_pred, axis, expected):
 
 
 def read_labels(y_true: Tensor, y_pred: Tensor, num_classes: int | None = None,
-                ignore_class: int | None = None) -> labels_lib.Labels:
+                ignore_class: int | None = None,
+                classes_only: bool = False) -> labels_lib.Labels:
   """Returns the labels that go with packed outputs `[..., 2 + R, D]`."""
   dims = y_pred.shape[-1]
   classes = dims if has_dummy_class(dims, num_classes) else dims + 1
   return labels_lib.Labels(
-      y_true, y_pred.shape[:-2], classes, ignore_class, dims + 1)
+      y_true, y_pred.shape[:-2], classes, ignore_class, dims + 1, classes_only)
 
 
 def to_distribution(y_pred: Tensor) -> logistic_normal.LogisticNormal:

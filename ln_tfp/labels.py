@@ -41,6 +41,7 @@ class Labels:
       not be a class. Of one-hot labels those with a one in this column.
     num_columns: K, or the number of columns that soft labels may also have: the
       last ones stand for no label, such as the dummy class.
+    classes_only: Whether those last columns must be zero.
 
   Attributes:
     is_soft: Whether the labels have columns.
@@ -51,11 +52,12 @@ class Labels:
 
   def __init__(self, y_true: Tensor, batch_shape: tuple[int | None, ...],
                num_classes: int, ignore_class: int | None = None,
-               num_columns: int | None = None):
+               num_columns: int | None = None, classes_only: bool = False):
     y_true = ops.convert_to_tensor(y_true)
     batch_shape = tuple(batch_shape)
     self.num_classes = num_classes
     self._num_columns = num_columns or num_classes
+    self._classes_only = classes_only
     ignore_class = check_ignore_class(ignore_class)
     extra = _extra_dimensions(tuple(y_true.shape), batch_shape)
     self.is_soft = extra == 1 and y_true.shape[-1] in (
@@ -101,6 +103,9 @@ class Labels:
     valid = ops.logical_and(
         ops.all(y_true >= 0, axis=-1),
         ops.logical_or(ops.abs(total - 1.) < 1e-3, ops.equal(total, 0.)))
+    if self._classes_only:
+      valid = ops.logical_and(
+          valid, ops.all(y_true[..., self.num_classes:] == 0, axis=-1))
     ignored = None
     if ignore_class is not None and 0 <= ignore_class < self.num_classes:
       ignored = ops.equal(y_true[..., ignore_class], 1.)
@@ -109,7 +114,14 @@ class Labels:
         y_true, [[0, 0]] * (len(y_true.shape) - 1) + [[0, missing]])
     return self._checked(
         values, valid, ignored, y_true, 'Argument `y_true` must hold labels, '
-        'or soft labels that are not negative and sum to one. Received:')
+        'or soft labels that are not negative and sum to one'
+        f'{self._hint()}. Received:')
+
+  def _hint(self):
+    if not self._classes_only or self._num_columns == self.num_classes:
+      return ''
+    return (f' over {self.num_classes} classes (if there are '
+            f'{self._num_columns} and no dummy class, pass `num_classes`)')
 
   def _checked(self, values, valid, ignored, y_true, message):
     if ignored is not None:

@@ -49,7 +49,8 @@ class _Packed(keras.metrics.Metric):
     y_true = labels_lib.without_uncounted(
         y_true, num_dims, sample_weight, mask)
     labels = heads.read_labels(
-        y_true, y_pred, self.num_classes, self.ignore_class)
+        y_true, y_pred, self.num_classes, self.ignore_class,
+        classes_only=not self.dummy_class)
     logits = heads.predictive_logits(
         y_pred, self.num_classes, self.dummy_class)
     weights = None

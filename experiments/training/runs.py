@@ -76,6 +76,10 @@ class Run:
   def __post_init__(self):
     for name, check in _checks().items():
       self._store(name, check(name, getattr(self, name)))
+    for name in ('hyperparameters', 'model_arguments', 'options'):
+      self._store(name, tuple(
+          (key, _plain(value)) for key, value in dict(
+              getattr(self, name)).items()))
     default = methods.get(self.method).hyperparameters()
     given = dict(self.hyperparameters)
     values = methods.get(self.method, **given).hyperparameters()
@@ -181,6 +185,13 @@ def _check_noise(name: str, value: str) -> str:
         f"Argument `{name}` must not be 'matrix': a run has no place for the "
         'matrix. Corrupt the labels of the source instead.')
   return str(noise)
+
+
+def _plain(value: Any) -> Any:
+  """A value of Python where it is one of NumPy."""
+  if isinstance(value, (list, tuple)):
+    return type(value)(map(_plain, value))
+  return value.tolist() if hasattr(value, 'tolist') else value
 
 
 def _differences(

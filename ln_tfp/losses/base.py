@@ -6,6 +6,7 @@ import keras
 from keras import ops
 import tensorflow as tf
 
+from ln_tfp import checks
 from ln_tfp import labels as labels_lib
 
 Tensor = labels_lib.Tensor
@@ -67,8 +68,8 @@ class RandomLoss(LabelLoss):
 
   def __init__(self, seed: int | None, **kwargs):
     super().__init__(**kwargs)
-    self.seed = seed
-    self._generator = keras.random.SeedGenerator(seed)
+    self.seed = None if seed is None else checks.whole('seed', seed, 0)
+    self._generator = keras.random.SeedGenerator(self.seed)
 
   def next_seed(self) -> tuple[Tensor, Tensor]:
     """Returns two integers, the same on every replica and new at every call."""

@@ -129,6 +129,10 @@ def test_the_classifier_can_be_compiled_evaluated_and_trained_on():
       loss, -np.log(p[np.arange(6), labels]).mean(), rtol=1e-5)
   np.testing.assert_allclose(accuracy, (p.argmax(1) == labels).mean())
   classifier.fit(inputs(), labels, verbose=0)
+  named = ln_tfp.to_classifier(functional(), class_names='abcde')
+  plain = keras.Model(named.input, named.output['probabilities'])
+  plain.compile(loss='sparse_categorical_crossentropy', metrics=['accuracy'])
+  assert np.isfinite(plain.evaluate(inputs(), labels, verbose=0)).all()
 
 
 def words_model(lookup):
@@ -194,6 +198,29 @@ def test_one_of_several_outputs_is_exported_by_name():
       ln_tfp.probabilities(back(data)), plain(data)[0], atol=1e-6)
 
 
+def test_an_output_of_a_nested_model_has_the_name_of_its_head():
+  x = keras.Input((8, 8, 1))
+  y = keras.layers.Dense(4)(keras.layers.Flatten()(x))
+  nested_ = keras.Model(
+      x, [y, ln_tfp.LogisticNormalHead(3, name='head')(y)], name='nested')
+  z = keras.Input((8, 8, 1))
+  model = keras.Model(z, nested_(z))
+  np.testing.assert_allclose(
+      ln_tfp.to_classifier(model, output='head')(inputs()),
+      ln_tfp.probabilities(model(inputs())[1]), atol=1e-6)
+  with pytest.raises(ValueError, match="one of .*'head'.*output='nested'"):
+    ln_tfp.to_classifier(model, output='nested')  # which of the two?
+
+
+def test_lambda_layers_are_exported():
+  model = keras.Sequential([
+      keras.Input((8, 8, 1)), keras.layers.Lambda(lambda x: 2. * x),
+      keras.layers.Flatten(), ln_tfp.LogisticNormalHead(5)])
+  np.testing.assert_allclose(
+      ln_tfp.to_classifier(model)(inputs()),
+      ln_tfp.probabilities(model(inputs())), atol=1e-6)
+
+
 @pytest.mark.filterwarnings('ignore:Layer .* does not have a .quantize')
 def test_quantised_models_are_refused_in_words():
   model = sequential()
@@ -236,8 +263,9 @@ def test_float64_stays_float64():
 
 
 def test_a_wrong_number_of_class_names_is_refused():
-  with pytest.raises(ValueError, match='`class_names` must hold 5.*3'):
-    ln_tfp.to_classifier(sequential(), class_names='abc')
+  for names in ('abc', 'abcda'):
+    with pytest.raises(ValueError, match='`class_names` must hold 5.*[34]'):
+      ln_tfp.to_classifier(sequential(), class_names=names)
 
 
 def test_the_classifier_goes_through_a_saved_model(tmp_path):

@@ -229,6 +229,9 @@ def test_numbers_of_numpy_serve_everywhere():
   metric = ln_tfp.ExpectedCalibrationError(
       np.int32(15), np.int64(3), ignore_class=np.int16(-1))
   json.dumps(metric.get_config())
+  for random in (ln_tfp.losses.NoiseAgainstNoise(seed=np.int64(1)),
+                 ln_tfp.losses.HeteroscedasticNLL(np.int8(9), seed=np.int8(1))):
+    json.dumps(random.get_config())
   outputs = head(features())
   assert ln_tfp.probabilities(outputs, np.int64(3)).shape == (5, 3)
 

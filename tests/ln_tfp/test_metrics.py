@@ -74,6 +74,20 @@ def test_labels_of_every_form_are_understood(outputs, labels):
     np.testing.assert_allclose(results, results[0], rtol=1e-6)
 
 
+def test_one_hot_labels_of_a_class_without_a_logit_are_refused(outputs):
+  # As of a head without the dummy class, whose metrics lack `num_classes`.
+  labels = np.arange(50) % (CLASSES + 1)
+  for kind in (ln_tfp.Accuracy, ln_tfp.PredictiveNLL,
+               ln_tfp.ExpectedCalibrationError):
+    with pytest.raises(tf.errors.InvalidArgumentError, match='`num_classes`'):
+      kind().update_state(np.eye(CLASSES + 1)[labels], outputs)
+    kind().update_state(np.eye(CLASSES + 1)[labels % CLASSES], outputs)
+    told, whole = kind(num_classes=CLASSES + 1), kind(num_classes=CLASSES + 1)
+    told.update_state(np.eye(CLASSES + 1)[labels], outputs)
+    whole.update_state(labels, outputs)
+    np.testing.assert_allclose(told.result(), whole.result(), rtol=1e-6)
+
+
 def test_metrics_survive_serialisation():
   for metric in (ln_tfp.Accuracy(num_classes=5, name='a'),
                  ln_tfp.PredictiveNLL(dummy_class=True),

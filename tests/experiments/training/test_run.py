@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from experiments import training
@@ -38,6 +39,13 @@ def test_runs_written_differently_have_one_key():
     (dict(jit=1), dict(jit=True)),
     (dict(options={'weight_decay': 0}), dict(options={'weight_decay': 0.})),
     (dict(learning_rate=1), dict(learning_rate=1.)),
+    (dict(seed=np.int64(3), options={'pad': np.int64(4)},
+          model_arguments={'widths': np.array([8, 8])},
+          hyperparameters={'temperature': np.float32(2.)}),
+     dict(seed=3, options={'pad': 4}, model_arguments={'widths': [8, 8]},
+          hyperparameters={'temperature': 2})),
+    (dict(model='wide_resnet', model_arguments={'width': np.int64(4)}),
+     dict(model='wide_resnet', model_arguments={'width': 4})),
 ])
 def test_equal_runs_have_equal_keys(one, other):
   one, other = training.Run(**one), training.Run(**other)
