@@ -44,7 +44,8 @@ def choose(base, noise):
   chosen, searches = {}, {}
   for row in ROWS:
     try:
-      values = tuned.hyperparameters(row, base.dataset, noise)
+      values = tuned.hyperparameters(
+          row, base.dataset, noise, directory=app.tuned_dir())
     except tuned.NotTunedError:
       values = None
     if app.FLAGS.search or values is None:

@@ -1,8 +1,7 @@
 """The search for hyperparameters: every point of the paper's grids.
 
     python -m experiments.hyperparameters
-    python -m experiments.hyperparameters --dataset=digits \
-        --noise=none,sym:0.2,sym:0.4,sym:0.6,asym:0.2,asym:0.3,asym:0.4
+    python -m experiments.hyperparameters --dataset=digits --noise=sym:0.4
 
 One seed a point; the winner has the highest accuracy on the noisy validation
 set at the end of training, of equal ones that with the best mean over the last
@@ -86,7 +85,8 @@ def main(argv):
   app.refuse('search', 'seeds')
   app.check_dataset((*grids.SYNTHETIC_DATASETS, *grids.NATURAL_NOISES))
   base = app.base_run()
-  noises = app.noises(grids.NATURAL_NOISES.get(base.dataset, ['sym:0.4']))
+  noises = app.noises(
+      grids.NATURAL_NOISES.get(base.dataset, grids.SYNTHETIC_NOISES))
   methods = app.methods(grids.SEARCHED)
   points = {(method, noise): app.search_points(base, method, noise)
             for method in methods for noise in noises}

@@ -16,6 +16,7 @@ held or failed, and those on data that was not trained on are not run.
 import pathlib
 
 from experiments.cli import app
+from experiments.output import evidence
 from experiments.output import report
 
 
@@ -23,8 +24,10 @@ def main(argv):
   del argv
   directory = pathlib.Path(app.FLAGS.output_dir)
   path = directory / 'report.html'
-  report.build(directory).save(path)
+  facts = evidence.Facts(directory)
+  report.build(directory, facts).save(path)
   print(path)
+  print(f'Claims: {report.counts(facts)}.')
 
 
 if __name__ == '__main__':

@@ -38,6 +38,9 @@ from experiments.paper import grids
 from experiments.sweep import launch
 
 with epy.lazy_imports():
+  from scipy import signal
+  from scipy import stats
+
   from ln_tfp import heads
 
 FLAGS = flags.FLAGS
@@ -166,6 +169,37 @@ def medians(terms) -> dict[str, float]:
       if part.any()}
 
 
+def reweighting(terms, noise: str) -> dict[str, float]:
+  """What the covariance does to the terms of a network, and their modes.
+
+  Args:
+    terms: what `residual_terms` gives.
+    noise: for the names of the numbers.
+  """
+  wrong, plain = terms['wrong'], terms['identity']
+  quotient = terms['learnt'] / np.maximum(plain, np.finfo(np.float32).tiny)
+  right_ends = np.quantile(plain[~wrong], (.1, .9))
+  parts = (~wrong & (plain <= right_ends[0]), ~wrong & (plain >= right_ends[1]),
+           wrong & (plain >= np.quantile(plain[wrong], .9)))
+  return {f'{noise}: modes of the residuals': float(modes(plain))} | {
+      f'{noise}: Sigma_theta scales {which} by':
+          float(np.median(quotient[part]))
+      for which, part in zip(grids.RESIDUALS_ENDS, parts)}
+
+
+def modes(values: np.ndarray) -> int:
+  """The modes of positive values: peaks of their density on a log axis.
+
+  The density is a kernel estimate with Scott's bandwidth; a peak counts that
+  rises by a twentieth of the highest above the valleys beside it.
+  """
+  logs = np.log(np.maximum(values, np.finfo(np.float32).tiny))
+  grid = np.linspace(logs.min() - 1., logs.max() + 1., 512)
+  density = stats.gaussian_kde(logs)(grid)
+  peaks, _ = signal.find_peaks(density, prominence=.05 * density.max())
+  return len(peaks)
+
+
 class Figures:
   """Draws the figures of one data set from the results of its runs."""
 
@@ -190,11 +224,13 @@ class Figures:
     self._publish(
         '', lambda: draw_main(main_column), pairs[MAIN],
         f'The label-dependent term on the training set, {MAIN}.',
-        medians(terms[MAIN][1]))
+        medians(terms[MAIN][1]) | reweighting(terms[MAIN][1], MAIN))
     self._publish(
         '_appendix', lambda: draw_appendix(columns),
         grids.flat({noise: pairs[noise] for noise in columns}),
-        'The same for symmetric noise and human labels.')
+        'The same for symmetric noise and human labels.',
+        {name: value for noise in columns
+         for name, value in reweighting(terms[noise][1], noise).items()})
 
   def publish_log(self, run: training.Run) -> None:
     """The figure with the log axis, from one network."""

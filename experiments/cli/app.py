@@ -38,6 +38,7 @@ from experiments.output import render
 from experiments.output import tables
 from experiments.paper import grids
 from experiments.paper import tuned
+from experiments.sweep import agenda as agenda_lib
 from experiments.sweep import launch
 from experiments.sweep import multi_worker
 
@@ -202,11 +203,23 @@ def with_method(
 def tuned_run(
     run: training.Run, method: str, noise: str, seed: int = 0) -> training.Run:
   """The run with a method, tuned for its data set and a noise."""
+  agenda = agenda_lib.current()
   with recipes.naming('noise'):
-    chosen = tuned.method(
-        method, run.dataset, noise, printed_lambda=FLAGS.printed_lambda)
-    return with_method(
-        dataclasses.replace(run, noise=noise, seed=seed), chosen)
+    run = dataclasses.replace(run, noise=noise, seed=seed)
+    try:
+      chosen = tuned.method(
+          method, run.dataset, noise, printed_lambda=FLAGS.printed_lambda,
+          directory=tuned_dir())
+    except tuned.NotTunedError:
+      if agenda is None or not agenda.guesses:
+        raise
+      chosen = next(tuned.points(run, method))
+    return with_method(run, chosen)
+
+
+def tuned_dir() -> pathlib.Path:
+  """Where the winners of searches are, which are read before ours."""
+  return pathlib.Path(FLAGS.output_dir) / 'tuned'
 
 
 def notes(base: training.Run, runs: Iterable[training.Run]) -> list[str]:
@@ -256,8 +269,14 @@ def search(
   The winners are written to OUTPUT_DIR/tuned/NAME.csv, too, beside those of
   earlier searches.
   """
-  print('The search; its winners are trained with the other seeds then.',
-        file=sys.stderr)
+  agenda = agenda_lib.current()
+  if agenda is not None and agenda.is_forecast:
+    # Whichever wins, as many runs follow.
+    agenda.note(grids.flat(points), grids.serves_calibration)
+    return {place: runs[0] for place, runs in points.items()}
+  if agenda is None:
+    print('The search; its winners are trained with the other seeds then.',
+          file=sys.stderr)
   results = train(grids.flat(points), grids.serves_calibration)
   if results.failures:
     raise launch.IncompleteError(

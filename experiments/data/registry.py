@@ -90,7 +90,8 @@ class Traits:
 
 
 _FIVE = ('random1', 'random2', 'random3', 'aggregate', 'worst')
-# .316 is sqrt(.1): the paper's 0.1 for MNIST may mean lambda or lambda^2.
+# Nine points with tau, as in the paper; .316, whose square is .1, stands where
+# the paper prints .1 (docs/protocol.md).
 _MNIST_MIN_SCALES = (.1, .316, .5, 1.)
 # The authors' code normalises both data sets with the figures of CIFAR-10, and
 # pads two pixels.
@@ -169,7 +170,8 @@ _TRAITS = {
             mean=(.6959, .6537, .6371), std=(.3113, .3192, .3214), flip=True,
             resize=256, crop=224),
         authors={
-            'label_smoothing': .1, 'weight_decay': 5e-4, 'drop_epoch': 5},
+            'label_smoothing': .1, 'weight_decay': 5e-4, 'drop_epoch': 5,
+            'decay': 'kernels_and_biases'},
         given_name='Captions', epoch_seconds=60_000.),
 }
 # Features of CIFAR's images by a frozen backbone (docs/protocol.md). Their runs

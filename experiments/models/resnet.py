@@ -20,7 +20,8 @@ _IMAGENET_MEAN_RGB = np.array([123.68, 116.779, 103.939])
 def resnet50(input_shape: tuple[int, int, int] = (224, 224, 3),
              weights: str | os.PathLike | None = None,
              mean: Sequence[float] = (.6959, .6537, .6371),
-             std: Sequence[float] = (.3113, .3192, .3214)) -> keras.Model:
+             std: Sequence[float] = (.3113, .3192, .3214),
+             translate: bool = True) -> keras.Model:
   """ResNet-50 without its classifier, average-pooled to 2,048 features.
 
   Nothing is ever downloaded here.
@@ -34,11 +35,15 @@ def resnet50(input_shape: tuple[int, int, int] = (224, 224, 3),
       layer and a reversed first kernel translate. Unused without `weights`.
       The defaults, here and for `std`, are those of Clothing1M.
     std: What the pipeline divided by.
+    translate: Whether to translate; False feeds Keras's weights the normalised
+      images as they are.
   """
-  pretrained = None if weights is None else _read(_find(weights), input_shape)
+  translate = translate and weights is not None
+  pretrained = None if weights is None else _read(
+      _check(weights_file(weights)), input_shape)
   inputs = keras.Input(input_shape, name='inputs')
   x = inputs
-  if pretrained is not None:
+  if translate:
     scale = 255. * np.asarray(std)
     offset = 255. * np.asarray(mean) - _IMAGENET_MEAN_RGB
     x = keras.layers.Rescaling(
@@ -48,6 +53,7 @@ def resnet50(input_shape: tuple[int, int, int] = (224, 224, 3),
       input_shape=input_shape, pooling='avg', name='resnet50')
   if pretrained is not None:
     network.set_weights(pretrained)
+  if translate:
     stem = network.get_layer('conv1_conv')
     kernel, bias = stem.get_weights()
     stem.set_weights([kernel[:, :, ::-1], bias])
@@ -55,15 +61,24 @@ def resnet50(input_shape: tuple[int, int, int] = (224, 224, 3),
   return keras.Model(inputs, network.output, name='resnet50')
 
 
-def _find(weights):
+def weights_file(weights: str | os.PathLike) -> pathlib.Path:
+  """Where the weights have to be, see `resnet50`."""
   if weights == 'imagenet':
-    path = pathlib.Path.home() / '.keras' / 'models' / _FILE
-  else:
-    path = pathlib.Path(weights)
+    return pathlib.Path.home() / '.keras' / 'models' / _FILE
+  return pathlib.Path(weights)
+
+
+def fetch_weights() -> None:
+  """Has Keras put its file into its cache, through the network."""
+  keras.applications.ResNet50(include_top=False, weights='imagenet')
+
+
+def _check(path):
   if not path.is_file():
     raise FileNotFoundError(
-        f'Argument `weights` is {str(weights)!r}, but there is no file '
-        f'{path}; put {_FILE} of keras.applications there.')
+        f'Argument `weights`: there is no file {path}; put {_FILE} of '
+        'keras.applications there, or let `python -m experiments.prepare '
+        '--dataset=clothing1m --weights` fetch it.')
   return path
 
 

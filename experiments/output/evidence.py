@@ -41,6 +41,7 @@ class Facts:
 
   def __init__(self, output_dir: str | os.PathLike):
     directory = pathlib.Path(output_dir)
+    self._tuned_dir = directory / 'tuned'
     self.results, problems = store.Store(directory).everything
     self.problems = list(problems)
     self.basis = claims.Basis()
@@ -152,7 +153,7 @@ class Facts:
             for key in keys if key in self.results}
     found = {_settings(run) for run in runs}
     if tuned_ones:
-      found |= {_untuned(run) for run in runs} - {''}
+      found |= {_untuned(run, self._tuned_dir) for run in runs} - {''}
     return frozenset(found)
 
   def _record(self, name):
@@ -168,11 +169,12 @@ def _settings(run: training.Run) -> str:
 
 
 @functools.cache
-def _untuned(run: training.Run) -> str:
+def _untuned(run: training.Run, directory: pathlib.Path) -> str:
   """The hyperparameters of a run that are not the tuned ones."""
   try:
     expected = tuned.method(
-        run.method, run.dataset, run.noise).hyperparameters()
+        run.method, run.dataset, run.noise,
+        directory=directory).hyperparameters()
   except tuned.NotTunedError:
     return ''
   values = run.resolve_method().hyperparameters()

@@ -50,17 +50,29 @@ _CLASSES = {claims.HOLDS: 'holds', claims.FAILS: 'fails',
             claims.NOT_RUN: 'missing'}
 
 
-def build(output_dir: pathlib.Path) -> page.Page:
-  """The page of a directory."""
-  facts = evidence.Facts(output_dir)
+def verdicts(facts: evidence.Facts) -> list[claims.Verdict]:
+  """What became of all claims of the paper."""
+  return list(claims.judge(
+      facts, (*table_claims.CLAIMS, *figure_claims.CLAIMS)))
+
+
+def counts(facts: evidence.Facts) -> str:
+  """How many claims hold, fail and were not run, in a line."""
+  found = collections.Counter(verdict.status for verdict in verdicts(facts))
+  return ', '.join(f'{found[status]} {status}' for status in _CLASSES)
+
+
+def build(
+    output_dir: pathlib.Path, facts: evidence.Facts | None = None) -> page.Page:
+  """The page of a directory, whose facts may be known already."""
+  facts = facts or evidence.Facts(output_dir)
   report = page.Page('Logistic-Normal likelihoods: the report')
   report.style(_STYLE)
   report.lead(
       f'Runs: {len(facts.results)}; tables: {len(facts.tables)}; figures: '
       f'{len(facts.records)}. Every number is computed from stored results; '
       'what was not run says so.')
-  _add_claims(report, list(claims.judge(
-      facts, (*table_claims.CLAIMS, *figure_claims.CLAIMS))))
+  _add_claims(report, verdicts(facts))
   _add_tables(report, facts)
   _add_figures(report, facts, output_dir)
   _add_searches(report, output_dir)

@@ -58,6 +58,10 @@ EVOLUTION_METHODS, EVOLUTION_NOISES = ('Het-tau-Sigma', 'LN'), SYMMETRIC
 SENSITIVITY_NOISE = SMOOTHING_NOISE = 'sym:0.4'
 RESIDUALS_MAIN, RESIDUALS_LOG, RESIDUALS_SYMMETRIC = (
     'asym:0.2', 'sym:0.4', 'sym:0.2')
+# Which terms are followed from the middle panel to the right one.
+RESIDUALS_ENDS = ('the lowest tenth of right labels',
+                  'the highest tenth of right labels',
+                  'the highest tenth of wrong labels')
 RESIDUALS_HUMAN = ('human:aggregate', 'human:random2', 'human:worst')
 
 

@@ -29,6 +29,8 @@ class Options:
       otherwise the dummy class is never predicted.
     label_smoothing: replaces LN's label smoothing; None leaves it alone.
     weight_decay: replaces the run's weight decay; None leaves it alone.
+    decay: what weight decay is on: 'all' that is trainable, or
+      'kernels_and_biases', which leaves batch normalisation out.
     drop_epoch: the learning rate is divided by ten after this many epochs;
       None keeps it constant.
   """
@@ -40,6 +42,7 @@ class Options:
   dummy_class: bool = False
   label_smoothing: float | None = None
   weight_decay: float | None = None
+  decay: str = 'all'
   drop_epoch: int | None = None
 
   def __post_init__(self):
@@ -54,7 +57,8 @@ class Options:
             f'Option `{field.name}` must be {kind}. '
             f'Received: {field.name}={value!r}.')
     for name, allowed in (
-        ('noise_mode', ('coin', 'exact')), ('split', ('ids', 'authors'))):
+        ('noise_mode', ('coin', 'exact')), ('split', ('ids', 'authors')),
+        ('decay', ('all', 'kernels_and_biases'))):
       if getattr(self, name) not in allowed:
         raise ValueError(
             f'Option `{name}` must be one of {allowed}. '

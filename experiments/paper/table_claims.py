@@ -31,12 +31,19 @@ def _degrades_least(facts, dataset):
 
 
 @CLAIMS.add(
-    'GCE leads under symmetric noise.',
+    'GCE performs remarkably well on symmetric noise (one of the three best, '
+    'and more than ten points above CE).',
     '5.4, table 1', grids.SYNTHETIC_DATASETS)
-def _gce_leads(facts, dataset):
-  others = [name for name in grids.METHODS if name != 'GCE']
-  return _leads(facts.cells('synthetic_noise', dataset), 'GCE', others,
-                grids.SYMMETRIC)
+def _gce_performs_well(facts, dataset):
+  cells = facts.cells('synthetic_noise', dataset)
+  parts, holds = [], True
+  for column in grids.SYMMETRIC:
+    gce, ce = (cells[name, column].mean for name in ('GCE', 'CE'))
+    better = [name for name in grids.METHODS if cells[name, column].mean > gce]
+    holds &= len(better) < 3 and gce > ce + 10.
+    parts.append(f'{column}: GCE {gce:.2f}, CE {ce:.2f}, better: '
+                 f'{", ".join(better) or "none"}')
+  return holds, '; '.join(parts)
 
 
 @CLAIMS.add(

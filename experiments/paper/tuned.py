@@ -1,8 +1,9 @@
 """Hyperparameters: the points of the searches, their winners, tuned values.
 
 Tuned values are the paper's, `numbers/hyperparameters_*.csv`, and our own where
-the paper has none, `tuned/*.csv`, as `python -m experiments.hyperparameters`
-writes the winners of its search.
+the paper has none: those of a directory, `OUTPUT_DIR/tuned/*.csv`, as
+`python -m experiments.hyperparameters` writes the winners of its search, and
+then `tuned/*.csv` here.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class NotTunedError(ValueError):
 
 
 def method(
-    name: str, dataset: str, noise: str, *,
-    printed_lambda: bool = False) -> methods.Method:
+    name: str, dataset: str, noise: str, *, printed_lambda: bool = False,
+    directory: pathlib.Path | None = None) -> methods.Method:
   """A method with the hyperparameters tuned for a data set and noise.
 
   Args:
@@ -49,18 +50,20 @@ def method(
     noise: as in `training.Run`.
     printed_lambda: take LN's lambda on MNIST as the paper's table prints it.
       By default its 0.1 is read as lambda^2, see docs/protocol.md.
+    directory: with winners of a search of one's own, read before ours.
   """
   first, *others = type(methods.get(name)).grid(data.traits(dataset))
   if not others:
     return first  # nothing to tune
   values = hyperparameters(
-      name, dataset, noise, printed_lambda=printed_lambda)
+      name, dataset, noise, printed_lambda=printed_lambda,
+      directory=directory)
   return dataclasses.replace(first, **values)
 
 
 def hyperparameters(
-    name: str, dataset: str, noise: str, *,
-    printed_lambda: bool = False) -> dict[str, Any]:
+    name: str, dataset: str, noise: str, *, printed_lambda: bool = False,
+    directory: pathlib.Path | None = None) -> dict[str, Any]:
   """The tuned hyperparameters alone; `name` may be a row of the ablation.
 
   Raises `NotTunedError` where there are none.
@@ -72,8 +75,9 @@ def hyperparameters(
     if values.get('min_scale') == .1 and not printed_lambda:
       values['min_scale'] = _MNIST_LAMBDA  # only MNIST's block has it
     return values
-  if key in ours():
-    return ours()[key]
+  for winners in (read(directory) if directory else {}, ours()):
+    if key in winners:
+      return winners[key]
   raise NotTunedError(
       f'{name} has no tuned hyperparameters for {dataset} with noise '
       f'{noise}; search for them with --search.')
@@ -98,8 +102,13 @@ def printed() -> Values:
 @functools.cache
 def ours() -> Values:
   """The winners of our search."""
+  return read(DIRECTORY)
+
+
+def read(directory: pathlib.Path) -> Values:
+  """The winners of the searches of a directory."""
   winners = {}
-  for file in sorted(DIRECTORY.glob('*.csv')):
+  for file in sorted(directory.glob('*.csv')):
     with file.open(encoding='utf-8', newline='') as stream:
       winners |= _values(csv.DictReader(stream))
   return winners

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Sequence
 import statistics
 
 from experiments import data
@@ -38,6 +39,10 @@ class Estimates:
         epoch, beside = map(statistics.median, zip(*self._seconds[kind]))
         return run.epochs * epoch + beside
     return _START_SECONDS + run.epochs * data.traits(run.dataset).epoch_seconds
+
+  def all_seconds(self, runs: Sequence[training.Run], slots: int) -> float:
+    """Of several runs, so many at a time."""
+    return sum(map(self.seconds, runs)) / min(slots, max(1, len(runs)))
 
   def knows(self, run: training.Run) -> bool:
     """Whether an estimate comes from finished runs."""

@@ -10,6 +10,7 @@ import importlib.util
 import os
 import pathlib
 import sys
+from typing import TextIO
 
 from absl import flags
 from etils import epy
@@ -18,6 +19,7 @@ from experiments import data
 from experiments import training
 from experiments.cli import pairs
 from experiments.cli import recipes
+from experiments.sweep import agenda as agenda_lib
 from experiments.sweep import estimates as estimates_lib
 from experiments.sweep import multi_worker
 from experiments.sweep import plan as plan_lib
@@ -99,6 +101,8 @@ def check_flags() -> None:
 
 def call(program: Callable[[], int | None]) -> int | None:
   """Calls a program; with several workers the chief calls it for all."""
+  if FLAGS.dry_run:
+    return _forecast(program)
   if FLAGS.strategy == 'multi_worker':
     return multi_worker.call(program, _load_once)
   return program()
@@ -142,25 +146,37 @@ def _per_run() -> tuple[float, float]:
   return cpus, FLAGS.gpus_per_run or 0.
 
 
+def make_plan(
+    runs: Iterable[training.Run],
+    keep_weights: plan_lib.Predicate = plan_lib.never,
+    need_weights: plan_lib.Predicate = plan_lib.never) -> plan_lib.Plan:
+  """The plan of runs as the flags say, see `train`."""
+  return plan_lib.Plan(
+      runs, FLAGS.output_dir, keep_weights, need_weights, FLAGS.retrain)
+
+
 def train(
     runs: Iterable[training.Run],
     keep_weights: plan_lib.Predicate = plan_lib.never,
     need_weights: plan_lib.Predicate = plan_lib.never) -> plan_lib.Results:
-  """Trains runs as the flags say; ends the program where `--dry_run` does.
+  """Trains runs as the flags say, or notes them where there is an agenda.
 
   Args:
     runs: the runs; prerequisites are added.
     keep_weights: of which runs the weights are kept, where they are trained.
     need_weights: which runs are trained again where their weights are gone.
+
+  Raises:
+    agenda.Unfinished: if the runs are to be trained later, or never.
   """
-  plan = plan_lib.Plan(
-      runs, FLAGS.output_dir, keep_weights, need_weights, FLAGS.retrain)
+  agenda = agenda_lib.current()
+  if agenda is not None:
+    return agenda.take(runs, keep_weights, need_weights)
+  plan = make_plan(runs, keep_weights, need_weights)
   for problem in plan.problems():
     print(f'Not a result, left alone: {problem}', file=sys.stderr)
   with contextlib.closing(_make_pool(bool(plan.pending))) as pool:
     _announce(plan, pool.slots)
-    if FLAGS.dry_run:
-      sys.exit(0)
     if plan.pending:
       _prepare(plan.pending.values())
     results = plan_lib.execute(
@@ -171,6 +187,29 @@ def train(
   for key, reason in results.failures.items():
     print(f'Failed: {key}: {reason}', file=sys.stderr)
   return results
+
+
+def _forecast(program: Callable[[], int | None]) -> int | None:
+  """Calls a program up to where it would train, and says what it would."""
+  agenda = agenda_lib.Agenda(make_plan, is_forecast=True)
+  try:
+    with agenda.noting():
+      return program()
+  except agenda_lib.Unfinished:
+    foreseen = agenda.plan()
+    estimates = foreseen.estimate()
+    for run in foreseen.pending.values():
+      settings = pairs.write(dict(run.hyperparameters))
+      print(f'{estimates_lib.duration(estimates.seconds(run)):>8}  {run.key}'
+            f'  {run.epochs} epochs  {settings}'.rstrip())
+    _announce(foreseen, slots(), sys.stdout)
+  return 0
+
+
+def slots() -> int:
+  """How many runs there are at a time."""
+  with contextlib.closing(_make_pool(needed=True)) as pool:
+    return pool.slots
 
 
 def exit_status(results: plan_lib.Results) -> int:
@@ -201,24 +240,19 @@ def _make_pool(needed: bool) -> plan_lib.Pool:
   return pool_lib.Pool(FLAGS.jobs or (1 if takes_all else None), gpus)
 
 
-def _announce(plan: plan_lib.Plan, slots: int) -> None:
-  """Says what is to come, and lists it where `--dry_run` asks for that."""
+def _announce(
+    plan: plan_lib.Plan, slots: int, stream: TextIO | None = None) -> None:
+  """Says what is to come."""
   estimates = plan.estimate()
   pending = list(plan.pending.values())
-  seconds = sum(map(estimates.seconds, pending)) / min(
-      slots, max(1, len(pending)))
-  if FLAGS.dry_run:
-    for run in pending:
-      settings = pairs.write(dict(run.hyperparameters))
-      print(f'{estimates_lib.duration(estimates.seconds(run)):>8}  {run.key}'
-            f'  {run.epochs} epochs  {settings}'.rstrip())
+  seconds = estimates.all_seconds(pending, slots)
   about = estimates_lib.duration(seconds)
   basis = ('from finished runs' if pending and all(
       map(estimates.knows, pending)) else 'a guess for two CPU cores')
   print(f'{len(plan.results)} runs finished before, {len(pending)} to train, '
         f'{slots} at a time'
         + (f': about {about} ({basis}).' if pending else '.'),
-        file=sys.stdout if FLAGS.dry_run else sys.stderr)
+        file=stream or sys.stderr)
   if seconds > plan_lib.LONG_SECONDS and not FLAGS.dry_run:
     print(f'This will take more than an hour: about {about}. It can be '
           'interrupted and goes on with the same command.', file=sys.stderr)

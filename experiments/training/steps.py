@@ -22,7 +22,7 @@ class Step:
   """The training step: loss, gradients, update.
 
   The objective is the mean of the method's loss over the global batch plus
-  weight_decay / 2 * sum(p^2) over all trainable variables. Each replica takes
+  weight_decay / 2 * sum(p^2) over what `decay` says. Each replica takes
   its part of the sum, and Keras's optimiser adds the gradients of the replicas
   up, once.
 
@@ -34,6 +34,7 @@ class Step:
     num_classes: K.
     seed: of the method's own randomness.
     weight_decay: of the objective.
+    decay: 'all' trainable variables, or 'kernels_and_biases'.
     jit: compile with XLA.
   """
 
@@ -41,8 +42,10 @@ class Step:
       self, strategy: tf.distribute.Strategy, model: keras.Model,
       method: methods.Method, optimizer: keras.optimizers.Optimizer, *,
       num_classes: int, seed: int, weight_decay: float = 0.,
-      jit: bool = False):
+      decay: str = 'all', jit: bool = False):
     variables = model.trainable_variables
+    decayed = [v for v in variables
+               if decay == 'all' or v.name in ('kernel', 'bias')]
     watched = method.watched()
     num_replicas = strategy.num_replicas_in_sync
 
@@ -53,7 +56,7 @@ class Step:
             num_classes, seed, optimizer.iterations.value, ids))
         loss = tf.reduce_sum(weights * losses)
         if weight_decay:
-          penalty = tf.add_n([tf.nn.l2_loss(v.value) for v in variables])
+          penalty = tf.add_n([tf.nn.l2_loss(v.value) for v in decayed])
           loss += weight_decay / num_replicas * penalty
       optimizer.apply(tape.gradient(loss, variables), variables)
       probabilities = watched.probabilities(

@@ -52,7 +52,8 @@ class Trainer:
     self._step = steps.Step(
         strategy, self.model, method, self._optimizer,
         num_classes=splits.num_classes, seed=run.seed,
-        weight_decay=run.resolve_weight_decay(), jit=run.jit)
+        weight_decay=run.resolve_weight_decay(),
+        decay=run.resolve_options().decay, jit=run.jit)
     self._average = steps.make_averaging(strategy, self.model)
     self._predict = steps.Predictor(
         strategy, self.model, method, num_classes=splits.num_classes,

@@ -234,7 +234,7 @@ def test_a_dry_run_lists_the_runs_and_trains_nothing(tmp_path, program):
   assert len(re.findall(r'^ .*seed0.* 100 epochs', output, re.M)) == count
   expected = {
       synthetic_noise: 63, natural_noise: 45, calibration: 5,
-      hyperparameters: 47}
+      hyperparameters: 7 * 47}
   assert count == expected.get(program, count)
   assert not list(tmp_path.glob('*.json'))
 
@@ -303,11 +303,25 @@ def test_data_that_cannot_be_fetched_is_one_line(tmp_path, monkeypatch):
 
 def test_the_search_lists_winners_and_all_points(tmp_path):
   status, output, _ = calling.call(
-      hyperparameters, f'--output_dir={tmp_path}', '--methods=GCE,LN')
+      hyperparameters, f'--output_dir={tmp_path}', '--methods=GCE,LN',
+      '--noise=sym:0.4')
   assert status == 0
   assert re.search(r'^LN +\[0.1, 0.1\]  50.00', output, re.M)
   points = (tmp_path / 'tables/hyperparameters-digits.csv').read_text()
   assert len(points.splitlines()) == 1 + 5 + 12
+
+
+def test_winners_of_ones_own_are_read_before_ours(tmp_path):
+  folder = tmp_path / 'tuned'
+  folder.mkdir()
+  (folder / 'mine.csv').write_text(
+      'dataset,method,noise,hyperparameters\ndigits,GCE,none,q=0.25\n')
+  recipes.parse(['program', f'--output_dir={tmp_path}'])
+  tuned_q = lambda: app.tuned_run(
+      app.base_run(), 'GCE', 'none').resolve_method().q
+  assert tuned_q() == .25
+  (folder / 'mine.csv').unlink()
+  assert tuned_q() == .1
 
 
 def test_the_ablation_takes_a_single_noise(tmp_path):

@@ -125,3 +125,19 @@ def test_the_literal_recipe_is_that_of_the_paper():
   assert run.optimizer == 'gd'
   assert run.learning_rate == 1e-4
   assert dict(run.model_arguments) == {'widths': (2000, 2000)}
+
+
+def test_modes_are_counted_on_a_log_axis():
+  rng = np.random.default_rng(0)
+  one = np.exp(rng.normal(0., .5, 500))
+  assert residuals.modes(one) == 1
+  assert residuals.modes(np.concatenate([one, 100. * one])) == 2
+
+
+def test_what_the_covariance_does_is_measured_at_both_ends():
+  plain = np.linspace(1., 100., 200)
+  numbers = residuals.reweighting({
+      'identity': plain, 'learnt': np.where(plain < 50., 4., .25) * plain,
+      'wrong': np.arange(200) % 4 == 0}, 'sym:0.2')
+  assert [round(value, 6) for value in list(numbers.values())[1:]] == [
+      4., .25, .25]
