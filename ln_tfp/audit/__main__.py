@@ -58,8 +58,7 @@ def _audit_parser():
   parser.add_argument('--images', help='another way to say DATA')
   parser.add_argument(
       '--dataset', help='a data set by name: digits, or one that '
-      'tensorflow_datasets has prepared (python -m experiments.audit knows '
-      'those of the paper)')
+      'tensorflow_datasets has prepared')
   source = parser.add_argument_group('labels and columns')
   source.add_argument(
       '--labels', help='.npy, or a table with the header label (arrays) or '

@@ -1,7 +1,9 @@
 """What `import ln_tfp` does, and what it leaves alone."""
 
+import ast
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -35,6 +37,16 @@ def test_another_backend_is_refused_in_one_sentence():
   assert done.returncode != 0
   assert last.startswith(
       'ImportError: ln_tfp runs on Keras with its TensorFlow backend')
+
+
+def test_no_message_names_a_command_that_a_pip_user_lacks():
+  # Of the laboratory, or of make. Docstrings count as well.
+  package = pathlib.Path(ln_tfp.__file__).parent
+  for path in package.rglob('*.py'):
+    for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
+      if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        assert not re.search(
+            r'-m experiments|`make |requirements\.txt', node.value), path
 
 
 def test_the_package_says_that_it_is_typed():

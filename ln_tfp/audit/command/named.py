@@ -52,8 +52,7 @@ def _load_tfds(name, data_dir):
   if not versions:
     raise files.InputError(
         f'{name} is missing in {directory}: tensorflow_datasets.load({name!r}) '
-        "fetches it. The paper's data sets, with human labels, are served by "
-        'python -m experiments.audit.')
+        'fetches it.')
   builder = tfds.builder_from_directory(versions[-1].parent)
   features = builder.info.features
   if not {'image', 'label'} <= set(features) or 'train' not in (
