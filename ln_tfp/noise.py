@@ -234,7 +234,12 @@ def _check_mapping(mapping, num_classes):
 
 
 def _check_matrix(matrix, num_classes):
-  matrix = np.asarray(matrix, np.float64)
+  try:
+    matrix = np.asarray(matrix, np.float64)
+  except (TypeError, ValueError) as error:
+    raise ValueError(
+        "Argument `mapping` must be a matrix of numbers for 'matrix' noise. "
+        f'Received: mapping={matrix!r}.') from error
   if matrix.shape != (num_classes, num_classes):
     raise ValueError(
         'Argument `mapping` must be a matrix of shape '

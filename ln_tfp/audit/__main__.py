@@ -13,12 +13,16 @@ digits, one label in five of which it has changed.
 
 import argparse
 from collections.abc import Callable
+import contextlib
+import re
 import sys
 
 from ln_tfp.audit import files
 from ln_tfp.audit.command import applying
 from ln_tfp.audit.command import named
 from ln_tfp.audit.command import running
+
+_LONGEST = 300  # characters of a complaint
 
 
 def main(argv: list[str] | None = None,
@@ -36,7 +40,7 @@ def main(argv: list[str] | None = None,
     else:
       running.run(_audit_parser().parse_args(argv), load_named)
   except (files.InputError, OSError, MemoryError) as error:
-    print(f'error: {str(error) or "out of memory"}', file=sys.stderr)
+    print(f'error: {_one_line(error)}', file=sys.stderr)
     return 2
   except KeyboardInterrupt:
     print('\nInterrupted. Nothing was written.', file=sys.stderr)
@@ -44,8 +48,22 @@ def main(argv: list[str] | None = None,
   return 0
 
 
+def _one_line(error):
+  if isinstance(error, OSError) and error.filename is not None:
+    return f'{error.filename}: {files.reason(error)}.'
+  return ' '.join(str(error).split()) or 'out of memory'
+
+
+class _Parser(argparse.ArgumentParser):
+  """One whose complaints are one line."""
+
+  def error(self, message):
+    message = ' '.join(message.split())
+    self.exit(2, f'error: {message[:_LONGEST]} (see --help)\n')
+
+
 def _audit_parser():
-  parser = argparse.ArgumentParser(
+  parser = _Parser(
       prog='python -m ln_tfp.audit',
       description='Finds wrong labels. Without arguments: a demonstration on '
       'handwritten digits with changed labels. `apply` instead of DATA puts '
@@ -69,7 +87,7 @@ def _audit_parser():
       '--ignore', type=_names, default=(),
       help='columns of a table to leave out, separated by commas')
   source.add_argument(
-      '--classes', type=_names, help='names of the classes, separated by '
+      '--classes', type=_class_names, help='names of the classes, separated by '
       'commas; labels that are none of them are refused')
   source.add_argument(
       '--decisions', help='decisions.csv of an earlier audit: its labels are '
@@ -92,7 +110,7 @@ def _audit_parser():
   work.add_argument(
       '--epochs', type=_positive, help='epochs of training (default: by the '
       'number of examples)')
-  work.add_argument('--seed', type=int, default=0)
+  work.add_argument('--seed', type=_seed, default=0)
   result = parser.add_argument_group('result')
   decision = result.add_mutually_exclusive_group()
   decision.add_argument(
@@ -112,7 +130,7 @@ def _audit_parser():
 
 
 def _apply_parser():
-  parser = argparse.ArgumentParser(
+  parser = _Parser(
       prog='python -m ln_tfp.audit apply',
       description='Puts decisions into labels. Writes corrected labels, and a '
       'log of changes beside them; nothing is overwritten.')
@@ -133,18 +151,32 @@ def _names(text):
   return tuple(name.strip() for name in text.split(','))
 
 
+def _class_names(text):
+  names = _names(text)
+  if not all(names):
+    raise argparse.ArgumentTypeError(f'{text!r} has a class without a name')
+  return names
+
+
 def _positive(text):
-  value = int(text)
-  if value < 1:
-    raise argparse.ArgumentTypeError(f'{text} is not positive')
-  return value
+  if not re.fullmatch('0*[1-9][0-9]{0,17}', text):
+    raise argparse.ArgumentTypeError(
+        f'{text[:40]!r} is no positive whole number')
+  return int(text)
+
+
+def _seed(text):
+  if not re.fullmatch('[0-9]{1,10}', text) or int(text) >= 2**32:
+    raise argparse.ArgumentTypeError(
+        f'{text[:40]!r} is no whole number from 0 to {2**32 - 1}')
+  return int(text)
 
 
 def _share(text):
-  value = float(text)
-  if not 0. < value <= 1.:
-    raise argparse.ArgumentTypeError(f'{text} is not in (0, 1]')
-  return value
+  with contextlib.suppress(ValueError):
+    if 0. < float(text) <= 1.:
+      return float(text)
+  raise argparse.ArgumentTypeError(f'{text[:40]!r} is not in (0, 1]')
 
 
 if __name__ == '__main__':

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 
 import numpy as np
 from sklearn import datasets
@@ -47,6 +48,8 @@ def _load_tfds(name, data_dir):
     raise files.InputError(
         f'--dataset={name} needs TensorFlow Datasets: pip install '
         'tensorflow-datasets. Without it there is --dataset=digits.') from error
+  if not re.fullmatch(r'\w+(/\w+)?', name):
+    raise files.InputError(f'--dataset={name}: this is no name of a data set.')
   directory = pathlib.Path(data_dir or tfds.core.constants.DATA_DIR)
   versions = sorted(directory.expanduser().glob(f'{name}/*/dataset_info.json'))
   if not versions:

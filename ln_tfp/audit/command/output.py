@@ -14,6 +14,7 @@ import pathlib
 import shutil
 import tempfile
 
+from ln_tfp import files as files_lib
 from ln_tfp.audit import files
 
 NAMES = ('audit.html', 'classifier.keras', 'labels.csv')
@@ -29,8 +30,7 @@ def check(folder: pathlib.Path, inputs: Iterable[str | None],
     inputs: paths that the user reads from.
     overwrite: whether the user insists on replacing files.
   """
-  if folder.exists() and not folder.is_dir():
-    raise files.InputError(f'{folder}: not a folder.')
+  _check_path(folder)
   for name in filter(None, inputs):
     path = pathlib.Path(name)
     for own in NAMES:
@@ -51,6 +51,23 @@ def check(folder: pathlib.Path, inputs: Iterable[str | None],
   except OSError as error:
     raise files.InputError(
         f'{existing}: not writable ({files.reason(error)}).') from error
+
+
+def _check_path(folder):
+  """Refuses what is no folder and cannot become one."""
+  try:
+    found = os.path.lexists(folder)
+    os.stat(folder)
+  except FileNotFoundError:
+    if found:
+      raise files.InputError(
+          f'--output: {folder} is a link that leads nowhere.') from None
+  except (OSError, ValueError) as error:
+    raise files.InputError(
+        f'--output: {folder}: {files.reason(error)}.') from error
+  else:
+    if not folder.is_dir():
+      raise files.InputError(f'--output: {folder}: not a folder.')
 
 
 def write(folder: pathlib.Path, writers, overwrite: bool) -> None:
@@ -119,7 +136,7 @@ def _check_content(folder):
 def _marked(folder):
   """Returns the files of the last audit, from names to hashes."""
   try:
-    marked = json.loads((folder / MARK).read_text(encoding='utf-8'))
+    marked = files_lib.read_json(folder / MARK, limit=2**16)
   except (OSError, ValueError):
     return {}
   if not isinstance(marked, dict):

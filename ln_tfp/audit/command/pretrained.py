@@ -15,7 +15,7 @@ from ln_tfp.audit import files
 from ln_tfp.audit import progress as progress_lib
 
 _SIZE = 224  # side of the images, where a network does not say
-_BATCH_SIZE = 64
+BATCH_SIZE = 64
 _SECONDS = 10.  # to wait for an answer of the network
 # Tried by `auto` if their weights are on this machine; the first is fetched.
 _AUTO = ('EfficientNetV2B0', 'EfficientNetB0', 'MobileNetV2', 'ResNet50')
@@ -83,8 +83,8 @@ def embed(
   read = _reader(images, embedder.size)
   bar = progress_lib.Progress(progress, 'embedding', len(images))
   parts = []
-  for start in range(0, len(images), _BATCH_SIZE):
-    stop = min(start + _BATCH_SIZE, len(images))
+  for start in range(0, len(images), BATCH_SIZE):
+    stop = min(start + BATCH_SIZE, len(images))
     parts.append(embedder.backbone(read(start, stop)))
     bar.update(stop)
   bar.close()

@@ -76,8 +76,9 @@ def _load(arguments, load_named):
         path, arguments.labels, arguments.classes, label=arguments.label,
         identifier=arguments.id, ignore=arguments.ignore,
         allow_outside=arguments.allow_outside)
-  if arguments.labels or arguments.classes or arguments.label:
-    raise files.InputError('--labels, --label and --classes need DATA.')
+  for name in ('labels', 'label', 'classes', 'id', 'ignore', 'allow_outside'):
+    if getattr(arguments, name):
+      raise files.InputError(f'--{name} needs DATA.')
   name, noise = arguments.dataset, arguments.noise
   if name is None:
     name, noise = 'digits', noise or 'sym:0.2'
@@ -97,6 +98,10 @@ def _decide(data, path):
     raise files.InputError(f'--decisions: {error}') from error
   print(f'{path}: {np.count_nonzero(after.certain):,} labels are certain, '
         f'{len(after.changes):,} are changed or removed.')
+  if len(np.unique(labels[after.kept])) < 2:
+    raise files.InputError(
+        '--decisions: of the labels that are left all are the same; an audit '
+        'needs at least two classes.')
   return (_subset(dataclasses.replace(data, labels=labels), after.kept),
           after.certain[after.kept], data.labels[after.kept])
 
@@ -118,6 +123,7 @@ def _audit(data, certain, before, arguments):
   """Returns the report, ready for its page, and a classifier or None."""
   inputs = data.inputs
   embedder = _embedder(arguments, inputs)
+  _check_size(arguments.size, inputs, embedder)
   if embedder is None and isinstance(inputs, files.ImageFolder):
     inputs = inputs.array(arguments.size or _SIZE, sys.stderr)
   _print_size(data, inputs, embedder, arguments.epochs)
@@ -168,6 +174,19 @@ def _embedder(arguments, inputs):
     print('--backbone=auto: no pretrained network is on this machine or could '
           'be fetched; a small one is trained instead.')
   return embedder
+
+
+def _check_size(size, inputs, embedder):
+  """Refuses sides of images that do not fit, or where there are no images."""
+  if size is None:
+    return
+  is_folder = isinstance(inputs, files.ImageFolder)
+  if embedder is None and not is_folder:
+    raise files.InputError(
+        f'--size={size}: only the images of a folder are resized, or those for '
+        'a --backbone.')
+  held = len(inputs) if embedder is None else pretrained.BATCH_SIZE
+  files.check_memory(f'--size={size}: the images', held * size**2 * 3)
 
 
 def _print_size(data, inputs, embedder, epochs):

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import warnings
 import zipfile
 
 import numpy as np
@@ -15,13 +16,24 @@ _LARGEST = 1e30  # of a feature; beyond it squares overflow
 
 def read(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray | None]:
   """Returns the inputs of a `.npy` or `.npz` file, and its labels or None."""
+  return _read(path, _INPUTS, _LABELS)
+
+
+def read_labels(path: str | os.PathLike) -> np.ndarray:
+  """Returns the labels of a file that has nothing else to say."""
+  return _read(path, _LABELS, ())[0]
+
+
+def _read(path, *names):
   path = dataset.regular_file(path)
   try:
-    if path.suffix.lower() != '.npz':
-      # Mapped, a file that is shorter than its header says is an error, and
-      # one that claims terabytes costs nothing.
-      return np.load(path, mmap_mode='r', allow_pickle=False), None
-    return _read_npz(path)
+    with warnings.catch_warnings():
+      warnings.simplefilter('ignore')  # NumPy's, on sizes that overflow
+      if path.suffix.lower() != '.npz':
+        # Mapped, a file that is shorter than its header says is an error, and
+        # one that claims terabytes costs nothing.
+        return np.load(path, mmap_mode='r', allow_pickle=False), None
+      return _read_npz(path, *names)
   except dataset.InputError:
     raise
   except Exception as error:  # NumPy's readers raise almost anything
@@ -29,21 +41,17 @@ def read(path: str | os.PathLike) -> tuple[np.ndarray, np.ndarray | None]:
         f'{path}: no NumPy file ({dataset.reason(error)}).') from error
 
 
-def _read_npz(path):
+def _read_npz(path, *names):
   with zipfile.ZipFile(path) as archive:
     size = sum(entry.file_size for entry in archive.infolist())
-  available = _memory()
-  if size > available:
-    raise dataset.InputError(
-        f'{path}: its arrays need {size / 2**30:.1f} GB, there are '
-        f'{available / 2**30:.1f} GB.')
+  dataset.check_memory(f'{path}: its arrays', size)
   with np.load(path, allow_pickle=False) as content:
-    names = [next((name for name in known if name in content), None)
-             for known in (_INPUTS, _LABELS)]
-    if names[0] is None:
+    found = [next((name for name in known if name in content), None)
+             for known in names]
+    if found[0] is None:
       raise dataset.InputError(
-          f'{path}: there is no array called images, x or features.')
-    return tuple(None if name is None else content[name] for name in names)
+          f'{path}: there is no array called {" or ".join(names[0])}.')
+    return tuple(None if name is None else content[name] for name in found)
 
 
 def check(inputs: np.ndarray, path: pathlib.Path) -> np.ndarray:
@@ -70,11 +78,3 @@ def check(inputs: np.ndarray, path: pathlib.Path) -> np.ndarray:
             f'{path}: example {start + int(np.argmax(bad))} has values beyond '
             f'{_LARGEST:g}.')
   return inputs[..., np.newaxis] if inputs.ndim == 3 else inputs
-
-
-def _memory():
-  """Returns the bytes of physical memory, of a large machine if unknown."""
-  try:
-    return os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
-  except (AttributeError, ValueError, OSError):
-    return 2**40

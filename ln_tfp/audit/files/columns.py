@@ -35,13 +35,16 @@ def featurize(
   """Returns features `[N, F]`, and notes on what became of each column."""
   parts, kinds = [], {}
   for name, cells in columns.items():
-    kind, part = _featurize(cells)
+    try:
+      kind, part = _featurize(cells)
+    except dataset.InputError as error:
+      raise dataset.InputError(f'column {name}: {error}') from error
     kinds.setdefault(kind, []).append(name)
     if part is not None and part.shape[1]:
       parts.append(np.asarray(part, np.float32))
   if not parts:
     raise dataset.InputError(
-        'There is no column to learn from beside the labels.')
+        'there is no column to learn from beside the labels.')
   notes = [f'Read as {kind}: {", ".join(names[:8])}' + (
       f' and {len(names) - 8} more' if len(names) > 8 else '')
            for kind, names in kinds.items()]
@@ -79,7 +82,7 @@ def _numbers(values):
   bad = np.isinf(values) | (np.abs(values) > 1e30)
   if bad.any():
     raise dataset.InputError(
-        f'Row {int(np.argmax(bad.any(axis=1)))} has a number beyond 1e30.')
+        f'row {int(np.argmax(bad.any(axis=1)))} has a number beyond 1e30.')
   if np.isnan(values).all():
     return None
   return pipeline.make_pipeline(

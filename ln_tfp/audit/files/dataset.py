@@ -5,10 +5,11 @@ from collections.abc import Sequence
 import dataclasses
 import os
 import pathlib
-import stat
 from typing import Any
 
 import numpy as np
+
+from ln_tfp import files
 
 
 class InputError(ValueError):
@@ -41,18 +42,37 @@ class Dataset:
     return len(self.labels)
 
 
-def regular_file(path: str | os.PathLike) -> pathlib.Path:
-  """Returns a path that can be read to its end: no folder, no pipe."""
+def regular_file(
+    path: str | os.PathLike, in_memory: bool = False) -> pathlib.Path:
+  """Returns a path that can be read to its end: no folder, no pipe.
+
+  Args:
+    path: of the file.
+    in_memory: whether the content will be held in memory, and has to fit.
+  """
   path = pathlib.Path(path)
   try:
-    mode = path.stat().st_mode
+    files.open_regular(path, memory() if in_memory else None).close()
   except FileNotFoundError:
     raise InputError(f'{path}: there is no such file or folder.') from None
   except (OSError, ValueError) as error:
     raise InputError(f'{path}: not readable ({reason(error)}).') from error
-  if not stat.S_ISREG(mode):
-    raise InputError(f'{path}: not readable (it is no regular file).')
   return path
+
+
+def memory() -> int:
+  """Returns the bytes of physical memory, of a large machine if unknown."""
+  try:
+    return os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
+  except (AttributeError, ValueError, OSError):
+    return 2**40
+
+
+def check_memory(what: str, size: int) -> None:
+  """Refuses what needs more memory than there is, before the work begins."""
+  if size > memory():
+    raise InputError(f'{what} need {size / 2**30:,.1f} GB of memory, there are '
+                     f'{memory() / 2**30:.1f} GB.')
 
 
 def reason(error: BaseException) -> str:

@@ -68,7 +68,7 @@ def _to_codes(texts, class_names):
     raise dataset.InputError(
         f'There are {len(class_names):,} classes, whose matrices alone need '
         f'{size:.1f} GB; at most {_MAX_CLASSES:,} can be audited.')
-  if len(texts) >= 100 and num_used > len(texts) / 2:
+  if len(texts) >= 20 and num_used > len(texts) / 2:
     raise dataset.InputError(
         f'There are {num_used:,} different labels for {len(texts):,} examples: '
         'these are no classes.')

@@ -44,6 +44,9 @@ def load(
     else:
       found = _load_table(path, labels, label, identifier, ignore)
   inputs, values, ids, rows, notes = found
+  if isinstance(values, np.ndarray) and not values.ndim:
+    raise dataset.InputError(
+        f'Labels must be a single column; there is one value, {values}.')
   if len(inputs) != len(values):
     raise dataset.InputError(
         f'There are {len(inputs)} examples and {len(values)} labels; there '
@@ -66,7 +69,7 @@ def _load_arrays(path, labels, label):
 def _read_labels(path, label):
   """Returns the labels of a file that has nothing else to say."""
   if pathlib.Path(path).suffix.lower() in ('.npy', '.npz'):
-    return arrays.read(path)[0]
+    return arrays.read_labels(path)
   table = tables.read(path)
   return table.columns[table.find(label, 'label')]
 
@@ -117,6 +120,9 @@ def _load_table(path, labels, label, identifier, ignore):
           if name != named and name not in ignore}
   if not len(kept):
     raise dataset.InputError(f'{path}: no row has a label.')
-  features, kinds = columns_lib.featurize(used)
+  try:
+    features, kinds = columns_lib.featurize(used)
+  except dataset.InputError as error:
+    raise dataset.InputError(f'{path}: {error}') from error
   return (features, pick(values), ids[kept], tables.Rows(content),
           notes + kinds)

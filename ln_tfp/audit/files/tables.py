@@ -13,7 +13,7 @@ import numpy as np
 from ln_tfp.audit.files import dataset
 
 _SEPARATORS = ',;\t|'
-_LONGEST_CELL = 50_000_000
+_LONGEST_CELL = 10_000_000
 # Headers that are understood, in the order of preference.
 _LABEL_NAMES = ('label', 'labels', 'class', 'target', 'category', 'y', 'given')
 _FILE_NAMES = ('file', 'filename', 'file_name', 'path', 'filepath',
@@ -110,13 +110,13 @@ def is_missing(cell: Any) -> bool:
 
 def read(path: str | os.PathLike) -> Table:
   """Reads a CSV file (separated by comma, semicolon, tab or bar) or Parquet."""
-  path = dataset.regular_file(path)
+  path = dataset.regular_file(path, in_memory=True)
   if path.suffix.lower() in PARQUET:
     return _read_parquet(path)
   limit = csv.field_size_limit(_LONGEST_CELL)
   try:
     with open(path, newline='', encoding=_encoding(path)) as file:
-      separator = _separator(file.readline())
+      separator = _separator(file.readline(_LONGEST_CELL))
       file.seek(0)
       header, *rows = _lines(path, csv.reader(file, delimiter=separator))
   except (OSError, UnicodeError, csv.Error, ValueError) as error:

@@ -8,18 +8,20 @@ make a label certain, `remove` takes the example out, `unsure` changes nothing.
 from collections.abc import Iterable
 from collections.abc import Sequence
 import dataclasses
-import json
 import os
 import pathlib
+import re
 from typing import Any
 from typing import NamedTuple
 
 import numpy as np
 
+from ln_tfp import files
 from ln_tfp.audit.review import spreadsheet
 
 KINDS = ('keep', 'accept', 'class', 'unsure', 'remove')
 _COLUMNS = ('id', 'given', 'decision', 'label')
+_POSITION = re.compile('[0-9]{1,18}')
 
 
 class Decision(NamedTuple):
@@ -74,7 +76,8 @@ def read(path: str | os.PathLike) -> list[Decision]:
       return _from_label_studio(path)
     rows = spreadsheet.read(path)
   except (OSError, UnicodeDecodeError, ValueError) as error:
-    raise ValueError(f'{path}: no file of decisions ({error}).') from error
+    reason = getattr(error, 'strerror', None) or error
+    raise ValueError(f'{path}: no file of decisions ({reason}).') from error
   if rows and not set(_COLUMNS) <= set(rows[0]):
     raise ValueError(
         f'{path}: no file of decisions; it must have the columns '
@@ -83,7 +86,8 @@ def read(path: str | os.PathLike) -> list[Decision]:
   for row in rows:
     position = row.get('position', '')
     decision = Decision(row['id'], row['given'], row['decision'], row['label'],
-                        int(position) if position.isdecimal() else None)
+                        int(position) if _POSITION.fullmatch(position) else
+                        None)
     _check(decision, path)
     found.append(decision)
   return found
@@ -158,7 +162,7 @@ def _check(decision, path):
 
 def _from_label_studio(path):
   """Reads tasks of `LabelReport.to_label_studio` that came back annotated."""
-  tasks = json.loads(pathlib.Path(path).read_text(encoding='utf-8'))
+  tasks = files.read_json(path, spreadsheet.LARGEST)
   if not isinstance(tasks, list):
     raise ValueError('it must be a list of tasks')
   found = []

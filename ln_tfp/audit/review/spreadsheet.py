@@ -16,6 +16,7 @@ from typing import Any
 
 from ln_tfp import files
 
+LARGEST = 2**29  # bytes of a file that is read; ten million labels
 _DANGEROUS = re.compile(r"'*[=+\-@\t\r]")
 _NUMBER = re.compile(r'[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?', re.IGNORECASE)
 
@@ -52,15 +53,17 @@ def to_text(header: Iterable[str], rows: Iterable[Sequence[Any]]) -> str:
 
 def read(path: str | os.PathLike) -> list[dict[str, str]]:
   """Returns the rows of a file that `write` wrote, as they were before."""
-  with open(path, newline='', encoding='utf-8-sig') as file:
+  content = files.read_bounded(path, LARGEST).decode('utf-8-sig')
+  with io.StringIO(content, newline='') as file:
     reader = csv.reader(file)
     header = [plain(name) for name in next(reader, [])]
     rows = []
-    for row in reader:
-      if not row:
-        continue
-      if len(row) != len(header):
-        raise ValueError(f'{path}: line {reader.line_num} has {len(row)} cells '
-                         f'instead of {len(header)}.')
-      rows.append(dict(zip(header, map(plain, row))))
+    try:
+      for row in filter(None, reader):
+        if len(row) != len(header):
+          raise ValueError(f'{path}: line {reader.line_num} has {len(row)} '
+                           f'cells instead of {len(header)}.')
+        rows.append(dict(zip(header, map(plain, row))))
+    except csv.Error as error:  # such as a cell without end
+      raise ValueError(f'{path}: {error}.') from error
   return rows

@@ -107,7 +107,7 @@ def test_bad_files_are_refused_in_one_line(tmp_path, capsys):
       (['--images', folder, '--labels', broken], 'broken.png: not a readable'),
       (['--images', folder, '--labels', missing],
        'missing.png: not a readable'),
-      (['--labels', header], 'need DATA'),
+      (['--labels', header], 'needs DATA'),
       (['--images', images, '--noise', 'sym:0.2'], '--noise needs --dataset'),
       (['--dataset', 'nothing', '--data_dir', folder], 'nothing is missing in'),
       (['--dataset', 'digits', '--noise', 'loud'], 'noise'),

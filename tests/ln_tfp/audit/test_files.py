@@ -178,9 +178,9 @@ def test_hostile_npz_files_are_one_line(tmp_path):
 
 def test_an_archive_that_does_not_fit_in_memory_is_refused(
     tmp_path, monkeypatch):
-  from ln_tfp.audit.files import arrays
+  from ln_tfp.audit.files import dataset
   np.savez_compressed(tmp_path / 'x.npz', x=np.zeros((1_000, 9)))
-  monkeypatch.setattr(arrays, '_memory', lambda: 9_000)
+  monkeypatch.setattr(dataset, 'memory', lambda: 9_000)
   with pytest.raises(files.InputError, match='its arrays need'):
     files.load(tmp_path / 'x.npz')
 

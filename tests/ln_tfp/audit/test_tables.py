@@ -65,7 +65,7 @@ def test_rows_without_a_label_are_left_out_and_keep_their_numbers(tmp_path):
     ('x,label\n1,a\n1,b\n', {'identifier': 'x'}, 'must be different'),
     ('label\na\nb\n', {}, 'no column to learn from'),
     ('x,label\n1,\n2,\n', {}, 'no row has a label'),
-    ('x,label\n1,a\n1e40,b\n', {}, 'Row 1 has a number beyond'),
+    ('x,label\n1,a\n1e40,b\n', {}, 'column x: row 1 has a number beyond'),
     ('x,label\n1,a\n2,b\n', {'labels': 'other.csv'}, 'is a table, which has'),
     ('x,label\n"1,a\n2,b\n', {}, 'too short|not readable'),
 ])
