@@ -19,6 +19,8 @@ lambda = 0.5.
 import csv
 import dataclasses
 import io
+import itertools
+import pathlib
 
 from experiments.cli import app
 from experiments.cli import pairs
@@ -44,7 +46,7 @@ class Winner(tables.Cell):
 
 def bracket(values):
   """Values as the paper prints them: 0.5, or [0.5, 1]."""
-  texts = [f'{value:g}' for value in values]
+  texts = [f'{value:g}' for value in values] or ['']
   return texts[0] if len(texts) == 1 else f'[{", ".join(texts)}]'
 
 
@@ -59,6 +61,36 @@ def make_winner(place, points, winner, results, dataset):
   values = bracket(tuned.searched(winner, points).values())
   return Winner(
       keys=keys, text=f'{values}  {100 * accuracy:.2f}', paper_text=paper_text)
+
+
+def earlier_winners(dataset, there):
+  """The winners of earlier searches in the directory, but for those places."""
+  file = pathlib.Path(app.FLAGS.output_dir) / 'tuned' / f'{dataset}.csv'
+  if not file.is_file():
+    return {}
+  with file.open(encoding='utf-8', newline='') as stream:
+    lines = {(line['method'], line['noise']): line
+             for line in csv.DictReader(stream)
+             if line['dataset'] == dataset}
+  return {
+      place: Winner(
+          text=f"{bracket(pairs.parse(line['hyperparameters']).values())}  "
+               f"{line['validation_accuracy']}",
+          paper_text=bracket(
+              tuned.printed().get((dataset, *place), {}).values()) or '')
+      for place, line in lines.items() if place not in there}
+
+
+def extend(table, winners, dataset):
+  """The table with the cells of other methods and noises beside its own."""
+  known = {column.key: column for column in table.columns}
+  rows = list(dict.fromkeys([*table.rows, *(row for row, _ in winners)]))
+  columns = list(dict.fromkeys([*known, *(noise for _, noise in winners)]))
+  cells = {place: Winner() for place in itertools.product(rows, columns)}
+  return dataclasses.replace(
+      table, rows=rows, cells=cells | dict(table.cells) | winners,
+      columns=[known.get(noise) or tables.noise_column(noise, dataset)
+               for noise in columns])
 
 
 def points_csv(points, results):
@@ -106,7 +138,9 @@ def main(argv):
           *app.notes(base, ())])
   app.show(table, f'hyperparameters-{base.dataset}',
            csv=points_csv(points, results),
-           keys=('dataset', 'method', 'noise', 'hyperparameters'))
+           keys=('dataset', 'method', 'noise', 'hyperparameters'),
+           whole=extend(
+               table, earlier_winners(base.dataset, cells), base.dataset))
   file = app.write_winners(points, results, base.dataset)
   print(f'Winners in the form of experiments/paper/tuned: {file}.')
   return app.exit_status(results)

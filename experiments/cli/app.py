@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import functools
 import os
 import pathlib
 import re
@@ -34,13 +35,16 @@ from experiments import training
 from experiments.cli import console
 from experiments.cli import pairs
 from experiments.cli import recipes
+from experiments.output import evidence
 from experiments.output import render
 from experiments.output import tables
 from experiments.paper import grids
 from experiments.paper import tuned
 from experiments.sweep import agenda as agenda_lib
 from experiments.sweep import launch
+from experiments.sweep import locks
 from experiments.sweep import multi_worker
+from experiments.sweep import store
 
 with epy.lazy_imports():
   from ln_tfp import files
@@ -120,6 +124,10 @@ def guard(function):
   except (flags.Error, BadFlagError, data.BadDataError,
           data.MissingDataError, launch.IncompleteError) as error:
     sys.exit(f'{program}: {" ".join(str(error).split())}')
+  except OSError as error:
+    if error.filename is None:
+      raise
+    sys.exit(f'{program}: {error.strerror}: {error.filename}')
   except KeyboardInterrupt:
     print(f'{program}: interrupted; the same command goes on from here.',
           file=sys.stderr)
@@ -298,22 +306,36 @@ def write_winners(
 
 def show(
     table: tables.Table, name: str, csv: str | None = None,
-    keys: Sequence[str] = ('row', 'column')) -> None:
+    keys: Sequence[str] = ('row', 'column'),
+    whole: tables.Table | None = None) -> None:
   """Prints a table and writes it to OUTPUT_DIR/tables/NAME.{md,tex,csv}.
 
-  The CSV file, which is what the report reads, keeps what earlier calls have
-  written for other cells, or for more seeds.
+  The files keep what earlier calls have written for other cells, or for more
+  seeds. The CSV file is what the report reads.
 
   Args:
     table: the table.
     name: of its files.
     csv: the content of the CSV file, where it is not that of the cells.
     keys: the columns that tell the lines of the CSV file apart.
+    whole: what is written, where it is not to be found by the CSV file.
   """
   print(render.to_text(table))
-  write(f'tables/{name}.md', render.to_markdown(table))
-  write(f'tables/{name}.tex', render.to_latex(table))
-  file = write(f'tables/{name}.csv', csv or render.to_csv(table), keys)
+  if launch.is_read_only():
+    print(f'{FLAGS.output_dir} cannot be written: the table is only shown.')
+    return
+  try:
+    file = write(f'tables/{name}.csv', csv or render.to_csv(table), keys)
+    if whole is None:
+      stored = functools.cache(lambda: store.Store(FLAGS.output_dir))
+      whole = evidence.whole_table(
+          table, file, lambda key: stored().find_or_none(key))
+  except (AttributeError, KeyError, TypeError, ValueError) as error:
+    raise BadFlagError(
+        f'{pathlib.Path(FLAGS.output_dir)}/tables/{name}.csv is not a table of '
+        f'ours, move it away: {error}') from error
+  write(f'tables/{name}.md', render.to_markdown(whole))
+  write(f'tables/{name}.tex', render.to_latex(whole))
   print(f'Written to {file.with_suffix("")}.md, .tex and .csv.')
 
 
@@ -326,9 +348,14 @@ def write(name: str, text: str, keys: Sequence[str] = ()) -> pathlib.Path:
     keys: of a CSV file that is merged with one that is there already.
   """
   file = pathlib.Path(FLAGS.output_dir) / name
-  if keys and file.exists():
-    text = render.merge_csv(file.read_text(encoding='utf-8'), text, keys)
-  files.write_atomically(file, text.encode())
+  if not keys:
+    files.write_atomically(file, text.encode())
+    return file
+  # Two programs at once would each miss what the other one adds.
+  with locks.wait(FLAGS.output_dir, name.replace('/', '-')):
+    if file.exists():
+      text = render.merge_csv(file.read_text(encoding='utf-8'), text, keys)
+    files.write_atomically(file, text.encode())
   return file
 
 

@@ -6,10 +6,13 @@ of a table and the JSON file of a figure only say which runs those are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
 import csv
 import dataclasses
 import functools
+import itertools
 import json
 import os
 import pathlib
@@ -56,7 +59,8 @@ class Facts:
   def _try(self, found, file, read):
     try:
       found[file.stem] = read(file)
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, OSError, TypeError,
+            ValueError) as error:
       self.problems.append(f'{file}: {error}')
 
   def _read_table(self, file: pathlib.Path) -> tables.Table:
@@ -64,7 +68,7 @@ class Facts:
     kind, _, dataset = file.stem.partition('-')
     with file.open(encoding='utf-8', newline='') as stream:
       lines = list(csv.DictReader(stream))
-    cells = {(line['row'], line['column']): self._cell(line, kind, file)
+    cells = {(line['row'], line['column']): cell(line, file, self.results.get)
              for line in lines}
     columns = dict.fromkeys(line['column'] for line in lines)
     calibration = kind == 'calibration'
@@ -74,27 +78,6 @@ class Facts:
         columns=[tables.Column(key, 'NLL') if calibration
                  else tables.noise_column(key, dataset) for key in columns],
         cells=cells, lower_is_better=calibration)
-
-  def _cell(self, line, kind, file) -> tables.Cell:
-    keys = tuple(line['runs'].split())
-    found = [self.results[key] for key in keys if key in self.results]
-    done = [result for result in found if result.status == 'finished']
-    paper = None
-    if line['paper_mean']:
-      paper = published.Number(
-          float(line['paper_mean']), float(line['paper_std']),
-          line['paper_bold'] == '1')
-    value = tables.accuracy
-    if kind == 'calibration':
-      folder = file.parent.parent / 'calibration'
-      done = [result for result in done
-              if (folder / f'{result.key}.json').exists()]
-      value = lambda result: json.loads(
-          (folder / f'{result.key}.json').read_text(encoding='utf-8'))['mean']
-    return tables.Cell(
-        values=tuple(map(value, done)), keys=keys,
-        diverged=sum(result.status == 'diverged' for result in found),
-        published=paper)
 
   def cells(self, table: str, dataset: str) -> claims.Cells:
     """The numbers of a table of which all runs have finished."""
@@ -160,6 +143,73 @@ class Facts:
     if name not in self.records:
       raise claims.NotRun('the figure was not drawn')
     return self.records[name]
+
+
+def cell(
+    line: Mapping[str, str], file: pathlib.Path,
+    find: Callable[[str], training.Result | None]) -> tables.Cell:
+  """A cell of a table, from the results of the runs that its file names.
+
+  Args:
+    line: of the CSV file of the table.
+    file: that file.
+    find: the result of a run by its key.
+  """
+  keys = tuple(line['runs'].split())
+  found = [result for result in map(find, keys) if result is not None]
+  done = [result for result in found if result.status == 'finished']
+  paper = None
+  if line['paper_mean']:
+    paper = published.Number(
+        float(line['paper_mean']), float(line['paper_std']),
+        line['paper_bold'] == '1')
+  value = tables.accuracy
+  if file.stem.startswith('calibration'):
+    folder = file.parent.parent / 'calibration'
+    done = [result for result in done
+            if (folder / f'{result.key}.json').exists()]
+    value = lambda result: json.loads(
+        (folder / f'{result.key}.json').read_text(encoding='utf-8'))['mean']
+  return tables.Cell(
+      values=tuple(map(value, done)), keys=keys,
+      diverged=sum(result.status == 'diverged' for result in found),
+      published=paper)
+
+
+def whole_table(
+    table: tables.Table, file: pathlib.Path,
+    find: Callable[[str], training.Result | None]) -> tables.Table:
+  """A table with the cells that earlier calls have left in its CSV file.
+
+  Args:
+    table: that of this call.
+    file: the CSV file, which has its cells, too.
+    find: the result of a run by its key.
+  """
+  with file.open(encoding='utf-8', newline='') as stream:
+    lines = {(line['row'], line['column']): line
+             for line in csv.DictReader(stream)}
+  own = {place for place, there in table.cells.items()
+         if place in lines and lines[place]['runs'].split() == [*there.keys]}
+  if own == set(lines):
+    return table
+  dataset = file.stem.partition('-')[2]
+  columns = {column.key: column for column in table.columns}
+  rows, keys = (list(dict.fromkeys(each)) for each in zip(*lines))
+  cells = {place: table.cells[place] if place in own
+           else cell(lines[place], file, find) if place in lines
+           else tables.Cell()
+           for place in itertools.product(rows, keys)}
+  used = lambda some: [result for result in map(find, sorted({
+      key for each in some for key in each.keys})) if result is not None]
+  before, after = (
+      tables.provenance(some, used(some))
+      for some in (table.cells.values(), cells.values()))
+  return dataclasses.replace(
+      table, rows=rows, cells=cells, columns=[
+          columns.get(key) or tables.noise_column(key, dataset)
+          for key in keys],
+      notes=[note for note in table.notes if note not in before] + after)
 
 
 @functools.cache

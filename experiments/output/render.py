@@ -119,6 +119,9 @@ def merge_csv(old: str, new: str, keys: Sequence[str]) -> str:
   readers = [csv.DictReader(io.StringIO(text)) for text in (old, new)]
   if readers[0].fieldnames != readers[1].fieldnames:
     return new
+  readers[0] = [  # what somebody has cut short is no line of ours
+      line for line in readers[0] if None not in (*line, *line.values())]
+  names = readers[1].fieldnames
   before, after = (
       {tuple(line[key] for key in keys): line for line in reader}
       for reader in readers)
@@ -129,7 +132,7 @@ def merge_csv(old: str, new: str, keys: Sequence[str]) -> str:
       itertools.chain(*sorted((before, after), key=len, reverse=True)))
   merged = after | kept
   stream = io.StringIO()
-  writer = csv.DictWriter(stream, readers[1].fieldnames, lineterminator='\n')
+  writer = csv.DictWriter(stream, names, lineterminator='\n')
   writer.writeheader()
   writer.writerows(merged[key] for key in order)
   return stream.getvalue()

@@ -215,8 +215,7 @@ def build(
   used = [results[key] for key in sorted(keys) if key in results]
   return Table(
       title, list(rows), list(columns), cells,
-      notes=[*notes, *_provenance(cells.values(), used),
-             *fingerprint.notes(used)], **options)
+      notes=[*notes, *provenance(cells.values(), used)], **options)
 
 
 def noise_column(noise: str, dataset: str = '') -> Column:
@@ -235,9 +234,9 @@ def noise_column(noise: str, dataset: str = '') -> Column:
   return Column(noise, f'{100 * parsed.rate:g} %', group)
 
 
-def _provenance(
+def provenance(
     cells: Iterable[Cell], results: Sequence[training.Result]) -> list[str]:
-  """n, and with what the numbers were computed."""
+  """n, and with what the numbers were computed: devices, versions, code."""
   counts = sorted({len(cell.values) for cell in cells if cell.values})
   if not counts:
     return []
@@ -248,7 +247,8 @@ def _provenance(
       {result.versions['tensorflow'] for result in results})
   return [
       f'n = {_join(counts)} ({spread} over seeds), {_join(epochs)} epochs.',
-      f'{_join(devices)}, TensorFlow {_join(versions)}.']
+      f'{_join(devices)}, TensorFlow {_join(versions)}.',
+      *fingerprint.notes(results)]
 
 
 def _join(values: Sequence[object]) -> str:

@@ -8,6 +8,7 @@ import statistics
 
 from experiments import data
 from experiments import training
+from experiments.sweep import index
 
 _START_SECONDS = 2.
 
@@ -16,25 +17,27 @@ class Estimates:
   """Seconds a run, learnt from finished runs.
 
   Args:
-    results: of finished runs.
+    entries: of finished runs.
   """
 
-  def __init__(self, results: Iterable[training.Result] = ()):
+  def __init__(self, entries: Iterable[index.Entry] = ()):
     self._seconds = {}  # kind -> [(seconds per epoch, seconds beside them)]
-    for result in results:
-      self.add(result)
+    for entry in entries:
+      self._learn(entry)
 
   def add(self, result: training.Result) -> None:
     """Learns from a finished run."""
-    epochs, spent = result.seconds['epochs'], sum(result.seconds['epochs'])
-    if epochs:
-      for kind in _kinds(training.Run.from_dict(result.run)):
+    self._learn(index.entry_of(result))
+
+  def _learn(self, entry: index.Entry) -> None:
+    if entry.epoch_seconds is not None:
+      for kind in _kinds(*entry.kind):
         self._seconds.setdefault(kind, []).append(
-            (spent / len(epochs), result.seconds['wall'] - spent))
+            (entry.epoch_seconds, entry.beside_seconds))
 
   def seconds(self, run: training.Run) -> float:
     """Of the same data set, network and method, or of the next best."""
-    for kind in _kinds(run):
+    for kind in _kinds(run.dataset, run.model, run.method):
       if kind in self._seconds:
         epoch, beside = map(statistics.median, zip(*self._seconds[kind]))
         return run.epochs * epoch + beside
@@ -46,12 +49,12 @@ class Estimates:
 
   def knows(self, run: training.Run) -> bool:
     """Whether an estimate comes from finished runs."""
-    return _kinds(run)[-1] in self._seconds
+    return _kinds(run.dataset, run.model, run.method)[-1] in self._seconds
 
 
-def _kinds(run: training.Run) -> list[tuple[str, ...]]:
+def _kinds(dataset: str, model: str, method: str) -> list[tuple[str, ...]]:
   """What runs of similar duration have in common, the closest first."""
-  return [(run.dataset, run.model, run.method), (run.dataset, run.model)]
+  return [(dataset, model, method), (dataset, model)]
 
 
 def duration(seconds: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Iterable
 import contextlib
+import errno
 import functools
 import importlib.util
 import os
@@ -68,6 +69,11 @@ flags.DEFINE_bool(
     'retrain', False,
     'Train runs anew whose results are of other code than this, or do not say '
     'of which. The old results are replaced.')
+flags.DEFINE_enum(
+    'keep_weights', 'first', ('none', 'first', 'all'),
+    'Of which runs the final weights are kept beside the result: none (but '
+    'those that a figure needs), the first seed of networks of at most a '
+    'million parameters, or all.')
 flags.DEFINE_bool(
     'dry_run', False, 'List the runs with an estimate of the time, and end.')
 flags.DEFINE_string(
@@ -88,15 +94,32 @@ def check_flags() -> None:
     multi_worker.check_flags()
     if not multi_worker.is_chief():
       return  # it writes nothing
-  directory = pathlib.Path(FLAGS.output_dir)
   try:
-    directory.mkdir(parents=True, exist_ok=True)
-    probe = directory / f'.probe-{os.getpid()}'
-    probe.touch()
-    probe.unlink()
+    _check_writable()
   except OSError as error:
-    raise recipes.BadFlagError(
-        f'--output_dir: cannot be written: {error}') from error
+    if not is_read_only():  # finished results can be shown
+      raise recipes.BadFlagError(
+          f'--output_dir: cannot be written: {error}') from error
+
+
+def _check_writable() -> None:
+  """Raises `OSError` where the output directory cannot be written."""
+  directory = pathlib.Path(FLAGS.output_dir)
+  directory.mkdir(parents=True, exist_ok=True)
+  probe = directory / f'.probe-{os.getpid()}'
+  probe.touch()
+  probe.unlink()
+
+
+def is_read_only() -> bool:
+  """Whether the output directory can be read, but not written."""
+  if not os.path.isdir(FLAGS.output_dir):
+    return False
+  try:
+    _check_writable()
+  except OSError as error:
+    return error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+  return False
 
 
 def call(program: Callable[[], int | None]) -> int | None:
@@ -152,7 +175,9 @@ def make_plan(
     need_weights: plan_lib.Predicate = plan_lib.never) -> plan_lib.Plan:
   """The plan of runs as the flags say, see `train`."""
   return plan_lib.Plan(
-      runs, FLAGS.output_dir, keep_weights, need_weights, FLAGS.retrain)
+      runs, FLAGS.output_dir,
+      lambda run: keep_weights(run) or _keeps_weights(run), need_weights,
+      FLAGS.retrain)
 
 
 def train(
@@ -177,12 +202,18 @@ def train(
     print(f'Not a result, left alone: {problem}', file=sys.stderr)
   with contextlib.closing(_make_pool(bool(plan.pending))) as pool:
     _announce(plan, pool.slots)
+    if plan.pending and is_read_only():
+      raise recipes.BadFlagError(
+          f'--output_dir: {len(plan.pending)} runs are to be trained, and '
+          f'{FLAGS.output_dir} cannot be written.')
     if plan.pending:
       _prepare(plan.pending.values())
     results = plan_lib.execute(
         plan, pool, data_dir=FLAGS.data_dir, strategy=FLAGS.strategy,
         tensorboard_dir=FLAGS.tensorboard)
   for line in fingerprint.notes(results.values(), names=False):
+    print(line, file=sys.stderr)
+  for line in results.remarks:
     print(line, file=sys.stderr)
   for key, reason in results.failures.items():
     print(f'Failed: {key}: {reason}', file=sys.stderr)
@@ -210,6 +241,13 @@ def slots() -> int:
   """How many runs there are at a time."""
   with contextlib.closing(_make_pool(needed=True)) as pool:
     return pool.slots
+
+
+def _keeps_weights(run: training.Run) -> bool | str:
+  """Whether weights are kept though nothing needs them yet."""
+  if FLAGS.keep_weights == 'first' and run.seed == 0:
+    return 'small'
+  return FLAGS.keep_weights == 'all'
 
 
 def exit_status(results: plan_lib.Results) -> int:

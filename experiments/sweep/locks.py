@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import os
 import pathlib
+import time
 
 
 @contextlib.contextmanager
@@ -25,6 +26,17 @@ def hold(output_dir: str | os.PathLike, key: str) -> Iterator[bool]:
       file.unlink(missing_ok=True)  # still locked: nobody else removes it
   finally:
     os.close(descriptor)
+
+
+@contextlib.contextmanager
+def wait(output_dir: str | os.PathLike, name: str) -> Iterator[None]:
+  """Holds a lock, once it is free; for what takes a moment."""
+  while True:
+    with hold(output_dir, name) as free:
+      if free:
+        yield
+        return
+    time.sleep(.02)
 
 
 def _try(descriptor: int) -> bool:

@@ -223,7 +223,8 @@ def _train(task, strategy, load, tell=lambda told: None):
         run, source=load(run.dataset), output_dir=task['output_dir'],
         strategy=strategy, progress=worker.telling(run, tell),
         keep_weights=task['keep_weights'],
-        tensorboard_dir=task['tensorboard_dir'], retrain=task['retrain'])
+        tensorboard_dir=task['tensorboard_dir'], retrain=task['retrain'],
+        warn=lambda text: tell({'warning': text}))
   except training.LostWorkerError:
     raise
   except Exception as error:  # of the data, the disk, a setting, ...

@@ -29,7 +29,8 @@ _LOSSES = 10  # machines that a run may lose; all of them may be going down
 _POLL_SECONDS = .5
 LONG_SECONDS = 3600.
 
-Predicate = Callable[['training.Run'], bool]
+# 'small' keeps the weights of small networks, see `training.train`.
+Predicate = Callable[['training.Run'], bool | str]
 
 
 def never(run: training.Run) -> bool:
@@ -58,12 +59,17 @@ class Pool(Protocol):
 
 
 class Results(dict[str, 'training.Result']):
-  """The results by key; runs that failed are in `failures`, with the reason.
+  """The results by key.
+
+  Attributes:
+    failures: the reasons why runs failed, by key.
+    remarks: what else a person should know.
   """
 
   def __init__(self):
     super().__init__()
     self.failures: dict[str, str] = {}
+    self.remarks: list[str] = []
 
 
 class Plan:
@@ -118,15 +124,20 @@ class Plan:
     if (self.retrain and not is_new
         and fingerprint.differences(result) != ()):
       return False
-    if self._need_weights(run) and not (
-        result.status == 'diverged' or self._store.has_weights(result)):
-      return False
+    if self._need_weights(run) and result.status != 'diverged':
+      remark = self._store.remark(result)
+      if not self._store.has_weights(result):
+        if is_new and remark:
+          self.results.failures[run.key] = remark
+        return False
+      if remark:
+        self.results.remarks.append(remark)
     self.results[run.key] = result
     return True
 
-  def keeps_weights(self, run: training.Run) -> bool:
+  def keeps_weights(self, run: training.Run) -> bool | str:
     """Whether the weights of a run are kept once it is trained."""
-    return self._keep_weights(run) or self._need_weights(run)
+    return self._need_weights(run) or self._keep_weights(run)
 
   def next(self) -> training.Run | None:
     """Takes the first run that waits for nothing."""
@@ -139,16 +150,17 @@ class Plan:
       elif all(key in self.results for key in needed):
         for key in needed:
           self._store.unpack(key)
+        self._store.unpack(run.key)  # its weights alone may be gone
         return self.pending.pop(run.key)
     return None
 
   def estimate(self) -> estimates_lib.Estimates:
     """Learns how long runs take from all results of the directory."""
-    return estimates_lib.Estimates(self._store.everything[0].values())
+    return estimates_lib.Estimates(self._store.entries)
 
   def problems(self) -> list[str]:
     """Files of the directory that are no results."""
-    return self._store.everything[1]
+    return [entry.problem for entry in self._store.entries if entry.problem]
 
 
 class _Sweep:

@@ -57,6 +57,9 @@ class Display:
 
   def note(self, key: str, told: dict[str, Any]) -> None:
     """What a run says of itself, see `worker`."""
+    if 'warning' in told:
+      self.say(told['warning'])
+      return
     now = time.monotonic(), told['epoch']
     first, _ = self._paces.get(key, (now, now))
     self._paces[key] = first, now

@@ -92,6 +92,8 @@ class Pool:
       return
     needed = training.Run.from_dict(task['run']).prerequisites()
     names = [f'{run.key}.json' for run in needed]
+    if (directory / f'{key}.json').exists():
+      names.append(f'{key}.json')
     stream = self._perform.remote({
         **task, 'module': self._module, 'identity': _identity(directory),
         'needed': {name: (directory / name).read_bytes() for name in names},

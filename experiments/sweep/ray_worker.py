@@ -50,8 +50,9 @@ def _train(task: dict[str, Any], tell: worker.Tell) -> dict[str, bytes]:
       files.write_atomically(directory / name, content)
   module = importlib.import_module(task['module'])
   module.train_alone({**task, 'output_dir': str(directory)}, tell)
-  names = [f'{key}.npz'] * task['keep_weights'] + [f'{key}.json']
-  found = {name: (directory / name).read_bytes() for name in names
+  names = [f'weights/{key}.npz', f'weights/{key}.json', f'{key}.npz']
+  found = {name: (directory / name).read_bytes()
+           for name in [*names * bool(task['keep_weights']), f'{key}.json']
            if (directory / name).exists()}
   if not reachable:
     shutil.rmtree(directory)

@@ -17,9 +17,16 @@ import zlib
 from etils import epy
 
 from experiments import training
+from experiments.sweep import index as index_lib
 
 with epy.lazy_imports():
   from ln_tfp import files
+
+
+# Of one result and of an archive; a result of digits has twenty kilobytes.
+_MAX_BYTES = 2**25
+_MAX_ARCHIVE_BYTES = 2**32
+_SECOND = 'weights'  # see training.store
 
 
 class Store:
@@ -31,39 +38,120 @@ class Store:
 
   def __init__(self, output_dir: str | os.PathLike):
     self.directory = pathlib.Path(output_dir)
-    self._archived = {}  # name -> (archive, content)
+    self._archived = {}  # name -> (archive, content, signature)
+    self._index = index_lib.Index(self.directory)
+    self._read = {}  # name -> (what tells a file from a newer one, result)
     self._bad_archives = []
     for file in sorted(self.directory.glob('*.zip')):
       try:
-        self._archived |= {
-            name: (file, content) for name, content in _contents(file).items()}
-      except ValueError as error:
+        sign = index_lib.signature(file)
+        self._archived |= {name: (file, content, sign)
+                           for name, content in _contents(file).items()}
+      except (OSError, ValueError) as error:
         self._bad_archives.append(str(error))
 
   def find(self, key: str) -> training.Result | None:
     """The result of a run; raises `training.DamagedResultError`."""
     name = f'{key}.json'
+    place = self._place(name)
+    if place is None:
+      return None
+    file, sign = place
+    known, result = self._read.get(name, (None, None))
+    if known == sign:
+      return result
+    entry = self._index.get(name, sign)
+    if entry is not None and entry.problem:
+      raise training.DamagedResultError(entry.problem)
+    try:
+      result = self._parse(name, file, checked=entry is not None)
+    except FileNotFoundError:  # somebody has removed it meanwhile
+      return None
+    except training.DamagedResultError as error:
+      self._index.put(name, sign, index_lib.Entry(problem=str(error)))
+      raise
+    if entry is None:
+      self._index.put(name, sign, index_lib.entry_of(result))
+    self._read[name] = sign, result
+    return result
+
+  def _place(
+      self, name: str) -> tuple[pathlib.Path, index_lib.Signature] | None:
+    """The file of a result, or its archive, with its signature."""
     file = self.directory / name
     try:
-      result = training.read_result(file)
+      return file, index_lib.signature(file)
     except FileNotFoundError:
-      if name not in self._archived:
-        return None
-      file, content = self._archived[name]
+      if os.path.islink(file):
+        raise training.DamagedResultError(
+            f'{file}: a link to nothing.') from None
+    except OSError as error:
+      raise training.DamagedResultError(
+          f'{file}: {error.strerror or error}.') from error
+    if name not in self._archived:
+      return None
+    file, _, sign = self._archived[name]
+    return file, sign
+
+  def _parse(
+      self, name: str, file: pathlib.Path, checked: bool) -> training.Result:
+    if name in self._archived and file == self._archived[name][0]:
       try:
-        result = training.Result.from_json(content.decode())
+        text = self._archived[name][1].decode()
+        result = training.Result.from_json(text, checked)
       except ValueError as error:  # DamagedResultError is one, too
         raise training.DamagedResultError(
             f'{file}: {name}: {error}') from error
-    if result.key != key:
+    else:
+      result = training.read_result(file, checked)
+    if f'{result.key}.json' != name:
       raise training.DamagedResultError(
           f'{file}: {name} is the result of {result.key}.')
+    if not checked:
+      _check_key(result, file)
     return result
+
+  def find_or_none(self, key: str) -> training.Result | None:
+    """The result of a run, where there is one that can be read."""
+    try:
+      return self.find(key)
+    except training.DamagedResultError:
+      return None
 
   def has_weights(self, result: training.Result) -> bool:
     """Whether the weights of a run were kept and still stand."""
+    second = self.second(result.key)
+    if second is not None and second.weights is not None:
+      return (self.directory / _SECOND / second.weights['file']).exists()
     return result.weights is not None and (
         self.directory / result.weights['file']).exists()
+
+  def second(self, key: str) -> training.Result | None:
+    """The result of a second training, for weights that were gone."""
+    try:
+      return training.read_result(self.directory / _SECOND / f'{key}.json')
+    except FileNotFoundError:
+      return None
+
+  def remark(self, result: training.Result) -> str:
+    """How the training for its weights differs from a result, if it does."""
+    second = self.second(result.key)
+    if second is None:
+      return ''
+    if second.status != result.status:
+      return f'{result.key}: trained again for its weights, it {second.status}.'
+    changed = {
+        name: (value, second.metrics.get(name))
+        for name, value in result.metrics.items()
+        if _differ(value, second.metrics.get(name))}
+    if not changed:
+      return ''
+    name = 'test_accuracy' if 'test_accuracy' in changed else min(changed)
+    before, after = changed[name]
+    return (f'{result.key}: trained again for its weights, it has {name} '
+            f'{after} where the stored result, which is kept, has {before}'
+            + (f' ({len(changed)} metrics differ).' if len(changed) > 1
+               else '.'))
 
   def unpack(self, key: str) -> None:
     """Puts an archived result beside the others, for `training.train`."""
@@ -74,16 +162,38 @@ class Store:
   @functools.cached_property
   def everything(self) -> tuple[dict[str, training.Result], list[str]]:
     """All results by key, and a line for each file that is none."""
-    names = {file.name for file in self.directory.glob('*.json')}
     found, problems = {}, list(self._bad_archives)
-    for name in sorted(names | set(self._archived)):
+    for name in self._names():
       try:
         result = self.find(name.removesuffix('.json'))
-        if result is not None:  # somebody may have removed it meanwhile
+        if result is not None:
           found[result.key] = result
       except training.DamagedResultError as error:
         problems.append(str(error))
+    self._index.save()
     return found, problems
+
+  @functools.cached_property
+  def entries(self) -> list[index_lib.Entry]:
+    """What is known of all files; those that the index knows are not read."""
+    entries = [index_lib.Entry(problem=line) for line in self._bad_archives]
+    for name in self._names():
+      try:
+        place = self._place(name)
+        entry = place and self._index.get(name, place[1])
+        if place and entry is None:
+          result = self.find(name.removesuffix('.json'))
+          entry = result and index_lib.entry_of(result)
+        if entry:
+          entries.append(entry)
+      except training.DamagedResultError as error:
+        entries.append(index_lib.Entry(problem=str(error)))
+    self._index.save()
+    return entries
+
+  def _names(self) -> list[str]:
+    names = {file.name for file in self.directory.glob('*.json')}
+    return sorted(names | set(self._archived))
 
 
 def pack(
@@ -106,15 +216,53 @@ def read(file: str | os.PathLike) -> dict[str, training.Result]:
   return {result.key: result for result in results}
 
 
+def _check_key(
+    result: training.Result, file: str | os.PathLike) -> None:
+  try:
+    key = training.Run.from_dict(result.run).key
+  except (TypeError, ValueError) as error:
+    raise training.DamagedResultError(
+        f'{file}: {result.key} is of no run that this version knows: {error}'
+    ) from error
+  if key != result.key:
+    raise training.DamagedResultError(
+        f'{file}: the key of {result.key} does not match its run.')
+
+
+def _differ(one: float | None, other: float | None) -> bool:
+  if one is None or other is None:
+    return one is not other
+  return abs(one - other) > 1e-6
+
+
 def _contents(file: str | os.PathLike) -> dict[str, bytes]:
   """The files of an archive; raises `ValueError` where it is not ours."""
+  if not os.path.isfile(file):  # a pipe would be waited for
+    raise ValueError(f'{file}: it is no regular file.')
   try:
     with zipfile.ZipFile(file) as archive:
-      contents = {name: archive.read(name) for name in archive.namelist()}
+      _check_members(archive, file)
+      return {info.filename: _member(archive, info)
+              for info in archive.infolist()}
   except (OSError, EOFError, NotImplementedError, RuntimeError,
           zipfile.BadZipFile, zlib.error) as error:
     raise ValueError(f'{file}: {error}') from error
-  for name in contents:
-    if not name.endswith('.json'):
-      raise ValueError(f'{file}: not an archive of results, it has {name}.')
-  return contents
+
+
+def _check_members(archive: zipfile.ZipFile, file: str | os.PathLike) -> None:
+  """Refuses what is not ours, and what would fill the memory."""
+  for info in archive.infolist():
+    if not info.filename.endswith('.json'):
+      raise ValueError(
+          f'{file}: not an archive of results, it has {info.filename:.80}.')
+    if info.file_size > _MAX_BYTES:
+      raise ValueError(
+          f'{file}: {info.filename:.80} has {info.file_size} bytes.')
+  total = sum(info.file_size for info in archive.infolist())
+  if total > _MAX_ARCHIVE_BYTES:
+    raise ValueError(f'{file}: it has {total} bytes, unpacked.')
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
+  with archive.open(info) as stream:
+    return stream.read(_MAX_BYTES)  # whatever the archive says

@@ -97,7 +97,8 @@ def train_alone(task: dict[str, Any], tell: Tell) -> None:
       run, source=_source(run.dataset, task['data_dir']),
       output_dir=task['output_dir'], strategy=_strategy(task['strategy']),
       progress=telling(run, tell), keep_weights=task['keep_weights'],
-      tensorboard_dir=task['tensorboard_dir'], retrain=task['retrain'])
+      tensorboard_dir=task['tensorboard_dir'], retrain=task['retrain'],
+      warn=lambda text: tell({'warning': text}))
 
 
 if __name__ == '__main__':

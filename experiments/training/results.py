@@ -1,12 +1,16 @@
 """What a run leaves behind: one JSON document."""
 
 import dataclasses
+import errno
 import hashlib
 from importlib import metadata
 import json
+import math
 import os
 import pathlib
 import platform
+import re
+import stat
 from typing import Any
 
 from etils import epy
@@ -14,6 +18,9 @@ from etils import epy
 with epy.lazy_imports():  # it brings TensorFlow; reading results needs none
   from ln_tfp import files
 
+# A result of a thousand epochs has a quarter of a megabyte.
+MAX_BYTES = 2**25
+_NO_WORD = re.compile(r'[^\w.]+')
 _PACKAGES = (
     'ln_tfp', 'tensorflow', 'keras', 'tensorflow-probability', 'numpy')
 
@@ -88,13 +95,85 @@ class Result:
         dataclasses.asdict(self), sort_keys=True, allow_nan=False) + '\n'
 
   @classmethod
-  def from_json(cls, text: str) -> 'Result':
-    """The inverse of `to_json`; raises `DamagedResultError`."""
+  def from_json(cls, text: str, checked: bool = False) -> 'Result':
+    """The inverse of `to_json`; raises `DamagedResultError`.
+
+    Args:
+      text: the document.
+      checked: whether this very document has passed all checks before.
+    """
     try:
-      document = json.loads(text)
-      return cls(**document)
-    except (TypeError, ValueError) as error:
+      document = json.loads(text, parse_constant=_refuse_constant)
+      unknown = sorted(set(document) - _FIELDS.keys())
+      if unknown:
+        raise ValueError(
+            f'it has {", ".join(map(str, unknown[:3]))}, which this version '
+            'does not know')
+      result = cls(**document)
+      if not checked:
+        check(result)
+      return result
+    except RecursionError as error:
+      raise DamagedResultError(
+          'Not a complete result: it is nested too deep.') from error
+    except (TypeError, ValueError, KeyError) as error:
       raise DamagedResultError(f'Not a complete result: {error}') from error
+
+
+# The types that a field may have.
+_FIELDS = {
+    'key': str, 'run': dict, 'hyperparameters': dict, 'options': dict,
+    'status': str, 'divergence': (dict, type(None)), 'metrics': dict,
+    'history': dict, 'noise': dict, 'examples': dict, 'num_classes': int,
+    'input_shape': list, 'parameters': int, 'transition': (list, type(None)),
+    'transition_estimates': dict, 'seconds': dict,
+    'steps_per_second': (int, float), 'versions': dict, 'device': dict,
+    'weights': (dict, type(None)), 'data': dict, 'code': dict}
+
+
+def _refuse_constant(name: str) -> None:
+  raise ValueError(f'it has a number that is none, {name}')
+
+
+def check(result: Result) -> None:
+  """Raises `ValueError` where a field cannot be what a run has left."""
+  for name, kinds in _FIELDS.items():
+    if not isinstance(getattr(result, name), kinds):
+      raise ValueError(
+          f'its {name} is a {type(getattr(result, name)).__name__}')
+  if result.status not in ('finished', 'diverged'):
+    raise ValueError(f'its status is {result.status!r:.40}')
+  if result.status == 'finished':
+    result.metrics['test_accuracy']  # all tables need it
+  elif not result.divergence or 'epoch' not in result.divergence:
+    raise ValueError('it does not say where it diverged')
+  _check_numbers(result)
+  for name in ('dataset', 'noise', 'method', 'seed'):
+    word = f'seed{result.run[name]}' if name == 'seed' else result.run[name]
+    if f'-{re.sub(_NO_WORD, "", word)}-' not in f'-{result.key}':
+      raise ValueError(f'its key does not match the {name} of its run')
+  if result.weights is not None:
+    file = result.weights['file']
+    if not isinstance(file, str) or pathlib.PurePath(file).name != file:
+      raise ValueError(f'its weights are not beside it: {file!r:.80}')
+
+
+def _check_numbers(result: Result) -> None:
+  for name, value in result.metrics.items():
+    share = 'accuracy' in name or '_ece' in name
+    if value is not None and not 0. <= value <= (1. if share else math.inf):
+      raise ValueError(f'its {name} is {value}')
+  for name, values in result.history.items():
+    if not (isinstance(values, list)
+            and set(map(type, values)) <= {int, float, type(None)}):
+      raise ValueError(f'its history of {name} is not numbers')
+    if 'accuracy' in name:
+      known = [value for value in values if value is not None] or [0.]
+      if not 0. <= min(known) <= max(known) <= 1.:
+        raise ValueError(f'its history of {name} leaves [0, 1]')
+  seconds = [result.seconds['wall'], *result.seconds['epochs']]
+  if not 0. <= min(seconds) <= max(seconds) < math.inf:
+    raise ValueError('its seconds are negative')
 
 
 def path(output_dir: str | os.PathLike, key: str) -> pathlib.Path:
@@ -102,16 +181,42 @@ def path(output_dir: str | os.PathLike, key: str) -> pathlib.Path:
   return pathlib.Path(output_dir) / f'{key}.json'
 
 
-def read(file: str | os.PathLike) -> Result:
-  """Reads a result; raises `DamagedResultError` or `FileNotFoundError`."""
+def read(file: str | os.PathLike, checked: bool = False) -> Result:
+  """Reads a result; raises `DamagedResultError` or `FileNotFoundError`.
+
+  Args:
+    file: the file.
+    checked: see `Result.from_json`.
+  """
   try:
-    text = pathlib.Path(file).read_text(encoding='utf-8')
+    text = read_bounded(file, MAX_BYTES).decode()
   except UnicodeDecodeError as error:
     raise DamagedResultError(f'{file}: not a text file.') from error
+  except FileNotFoundError:
+    if os.path.islink(file):
+      raise DamagedResultError(f'{file}: a link to nothing.') from None
+    raise
+  except OSError as error:
+    raise DamagedResultError(
+        f'{file}: {error.strerror or error}.') from error
   try:
-    return Result.from_json(text)
+    return Result.from_json(text, checked)
   except DamagedResultError as error:
     raise DamagedResultError(f'{file}: {error}') from error
+
+
+def read_bounded(file: str | os.PathLike, limit: int) -> bytes:
+  """A regular file of at most this size; raises `OSError` of all others."""
+  # Opening a pipe would wait for somebody who writes to it.
+  descriptor = os.open(file, os.O_RDONLY | getattr(os, 'O_NONBLOCK', 0))
+  with os.fdopen(descriptor, 'rb') as stream:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+      raise OSError(errno.EINVAL, 'it is no regular file', os.fspath(file))
+    content = stream.read(limit + 1)
+  if len(content) > limit:
+    raise OSError(errno.EFBIG, f'it has more than {limit} bytes',
+                  os.fspath(file))
+  return content
 
 
 def write(result: Result, output_dir: str | os.PathLike) -> pathlib.Path:

@@ -1,10 +1,12 @@
 """`train`: from a `Run` to a `Result`, through crashes if need be."""
 
+from collections.abc import Callable
 import dataclasses
 import json
 import os
 import time
 from typing import Any
+from typing import Literal
 
 import numpy as np
 import tensorflow as tf
@@ -23,15 +25,19 @@ from experiments.training import trainer as trainer_lib
 Path = str | os.PathLike
 # Of the time of a run, spent on checkpoints.
 _SAVING_SHARE = .05
+# Parameters of a network whose weights are kept without being asked for.
+_SMALL = 10**6
 
 
 def train(
     run: runs.Run, *, source: data.Source | None = None,
     data_dir: Path | None = None, output_dir: Path | None = None,
     strategy: str | tf.distribute.Strategy = 'auto',
-    progress: progress_lib.Tell | None = None, keep_weights: bool = False,
+    progress: progress_lib.Tell | None = None,
+    keep_weights: bool | Literal['small'] = False,
     tensorboard_dir: Path | None = None,
-    retrain: bool = False) -> results.Result:
+    retrain: bool = False,
+    warn: Callable[[str], None] | None = None) -> results.Result:
   """Trains a run, or goes on with it, or finds its result.
 
   Args:
@@ -44,9 +50,13 @@ def train(
     strategy: see `devices.create`, or a `tf.distribute.Strategy`.
     progress: called after each epoch, see `progress.Tell`.
     keep_weights: whether the final weights are kept beside the result, for
-      `load_model`.
+      `load_model`; 'small' keeps those of at most a million parameters, and
+      trains nothing again where they are gone. Weights that have to be trained
+      again do not replace the result, see `store.Store`.
     tensorboard_dir: for TensorBoard logs, in a directory per run.
     retrain: whether a result of other code than this is replaced.
+    warn: called with a line where a checkpoint could not be written; None
+      prints it to stderr.
 
   Returns:
     The `Result`, the same on all workers. Only the chief writes. Raises
@@ -58,10 +68,12 @@ def train(
     raise ValueError(
         'Argument `keep_weights` needs `output_dir`. '
         'Received: output_dir=None.')
-  store = store_lib.Store(run.key, output_dir, strategy)
+  store = store_lib.Store(
+      run.key, output_dir, strategy, **({} if warn is None else {'warn': warn}))
   with devices.naming_lost_workers(strategy, store.how_to_resume):
     code = fingerprint.of(run)
-    found = store.find(keep_weights, code if retrain else None)
+    found = store.find(
+        keep_weights is True, code if retrain else None)
     if found is not None:
       return found
     if source is None:
@@ -69,7 +81,7 @@ def train(
     needed = [
         train(other, source=source, output_dir=output_dir, strategy=strategy,
               progress=progress, tensorboard_dir=tensorboard_dir,
-              retrain=retrain)
+              retrain=retrain, warn=warn)
         for other in run.prerequisites()]
     training = _Training(run, needed, source, strategy, store, code)
     is_chief = devices.worker(strategy)[0] == 0
@@ -78,7 +90,9 @@ def train(
         tensorboard_dir if is_chief else None) as tell:
       training.train(tell)
     result, weights = training.measure()
-    return store.finish(result, weights if keep_weights else None)
+    kept = keep_weights is True or (
+        keep_weights == 'small' and result.parameters <= _SMALL)
+    return store.finish(result, weights if kept else None)
 
 
 @dataclasses.dataclass

@@ -6,6 +6,7 @@ name and renamed, and the one before it is kept: whatever moment a process is
 killed at, the last or the last but one is whole.
 """
 
+from collections.abc import Callable
 import dataclasses
 import hashlib
 import io
@@ -14,6 +15,7 @@ import os
 import pathlib
 import re
 import shutil
+import sys
 from typing import Any
 import zipfile
 
@@ -26,6 +28,9 @@ from ln_tfp import files
 
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _KEPT = 2
+_MAX_WEIGHTS = 2**34
+# Below the output directory, for weights that a result has lost.
+SECOND = 'weights'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,11 +127,16 @@ class Store:
       OUTPUT_DIR/KEY.json
       OUTPUT_DIR/KEY.npz
       OUTPUT_DIR/checkpoints/KEY/epoch-000012.ckpt
+      OUTPUT_DIR/weights/KEY.json, KEY.npz
+
+  A result is not replaced for the sake of weights that are gone: those of a
+  second training stand in `weights`, with its own result.
 
   Args:
     key: of the run.
     output_dir: None keeps nothing and finds nothing.
     strategy: whose chief reads and writes for all workers.
+    warn: called with what could not be kept, though nothing is lost by it.
 
   Attributes:
     key: of the run.
@@ -136,11 +146,14 @@ class Store:
 
   def __init__(
       self, key: str, output_dir: str | os.PathLike | None,
-      strategy: tf.distribute.Strategy):
+      strategy: tf.distribute.Strategy,
+      warn: Callable[[str], None] = lambda text: print(text, file=sys.stderr)):
     self.key = key
     self.keeps = output_dir is not None
     self.saved = 0
     self._strategy = strategy
+    self._warn = warn
+    self._stored = None  # a result that stays, though its weights are gone
     self._directory = None
     if output_dir is not None and devices.worker(strategy)[0] == 0:
       self._directory = pathlib.Path(output_dir)
@@ -162,13 +175,19 @@ class Store:
       file = results.path(self._directory, self.key)
       if file.exists():
         result = results.read(file)
-        if code in (None, result.code) and (
-            not with_weights or _weights_stand(result, self._directory)):
-          content = result.to_json().encode()
-          self._checkpoints.remove()
+        if code in (None, result.code):
+          whole = not with_weights or _weights_stand(result, self._directory)
+          content = b'01'[whole:whole + 1] + result.to_json().encode()
+          if whole:
+            self._checkpoints.remove()
     content = devices.share_from_chief(self._strategy, content)
-    return None if content is None else results.Result.from_json(
-        content.decode())
+    if content is None:
+      return None
+    result = results.Result.from_json(content[1:].decode())
+    if content[:1] == b'1':
+      return result
+    self._stored = result
+    return None
 
   def resume(self) -> State | None:
     """The state after the last epoch that was saved whole."""
@@ -179,9 +198,15 @@ class Store:
     return None if content is None else State.from_bytes(content)
 
   def save(self, epoch: int, state: State) -> None:
-    """Keeps the state after an epoch, counted from 1."""
+    """Keeps the state after an epoch, counted from 1, where that is possible.
+    """
     if self._directory is not None:
-      self._checkpoints.save(epoch, state)
+      try:
+        self._checkpoints.save(epoch, state)
+      except OSError as error:
+        self._warn(f'{self.key}: no checkpoint after epoch {epoch}: '
+                   f'{error.strerror or error}: {error.filename or ""}')
+        return
     self.saved = epoch
 
   def how_to_resume(self) -> str:
@@ -194,33 +219,65 @@ class Store:
   def finish(
       self, result: results.Result,
       weights: dict[str, np.ndarray] | None) -> results.Result:
-    """Keeps the result, and before it the weights; drops the """
+    """Keeps the result, and before it the weights; drops the checkpoints.
+
+    Returns:
+      The result that stands: an earlier one, where only its weights were gone.
+    """
+    directory = self._directory
+    if directory is not None:
+      _forget_second(self.key, directory)
+      if self._stored is not None:
+        directory = directory / SECOND
     if weights is not None:
       content = arrays_to_bytes(weights)
       name = f'{self.key}.npz'
       result = dataclasses.replace(result, weights={
           'file': name, 'sha256': results.sha256(content)})
-      if self._directory is not None:
-        files.write_atomically(self._directory / name, content)
-    if self._directory is not None:
-      results.write(result, self._directory)
+      if directory is not None:
+        files.write_atomically(directory / name, content)
+    if directory is not None:
+      results.write(result, directory)
       self._checkpoints.remove()
-    return result
+    return self._stored or result
 
 
 def read_weights(
     result: results.Result,
     output_dir: str | os.PathLike) -> dict[str, np.ndarray]:
-  """The weights kept with a result; raises where they are not those."""
+  """The weights of a result; raises where there are none, or others.
+
+  They are those of a second training where the first has kept none.
+  """
+  directory = pathlib.Path(output_dir)
+  second = second_result(result.key, directory)
+  if second is not None and second.weights is not None:
+    result, directory = second, directory / SECOND
   if result.weights is None:
     raise ValueError(
         f'The weights of {result.key} were not kept: train it with '
         '`keep_weights=True`.')
-  file = pathlib.Path(output_dir) / result.weights['file']
-  content = file.read_bytes()
+  file = directory / result.weights['file']
+  content = results.read_bounded(file, _MAX_WEIGHTS)
   if results.sha256(content) != result.weights['sha256']:
     raise ValueError(f'{file} does not hold the weights of its result.')
   return bytes_to_arrays(content)
+
+
+def second_result(
+    key: str, output_dir: str | os.PathLike) -> results.Result | None:
+  """The result of a training for the sake of weights, if there was one."""
+  try:
+    return results.read(
+        results.path(pathlib.Path(output_dir) / SECOND, key))
+  except FileNotFoundError:
+    return None
+
+
+def _forget_second(key: str, directory: pathlib.Path) -> None:
+  """Removes what belongs to a result that is about to be made anew."""
+  for suffix in ('json', 'npz'):
+    (directory / SECOND / f'{key}.{suffix}').unlink(missing_ok=True)
 
 
 def _weights_stand(result: results.Result, directory: pathlib.Path) -> bool:
@@ -229,6 +286,6 @@ def _weights_stand(result: results.Result, directory: pathlib.Path) -> bool:
     return True
   try:
     read_weights(result, directory)
-  except (FileNotFoundError, ValueError):
+  except (OSError, ValueError):
     return False
   return True
