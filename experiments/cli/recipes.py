@@ -1,5 +1,7 @@
 """Recipes: `--dataset` loads `flags/DATASET.cfg`, the command line overrides.
 
+A data set without such a file brings its recipe itself (`data.Traits.recipe`).
+
 A recipe is an absl flagfile with all that does not depend on the method
 (Appendix C of the paper); `base_run` turns it into a `training.Run`.
 """
@@ -97,12 +99,19 @@ def path(dataset: str) -> pathlib.Path:
   return DIRECTORY / f'{dataset}.cfg'
 
 
+def _recipe(dataset: str) -> list[str]:
+  """The recipe of a data set as arguments."""
+  file = path(dataset)
+  own = data.traits(dataset).recipe
+  return list(own) if own and not file.exists() else [f'--flagfile={file}']
+
+
 def parse(argv: Sequence[str]) -> list[str]:
   """Parses the command line on top of the recipe that it names."""
   FLAGS(argv)
-  recipe = path(FLAGS.dataset)
+  recipe = _recipe(FLAGS.dataset)
   FLAGS.unparse_flags()
-  return FLAGS([argv[0], f'--flagfile={recipe}', *argv[1:]])
+  return FLAGS([argv[0], *recipe, *argv[1:]])
 
 
 def base_run(dataset: str | None = None) -> training.Run:
@@ -138,8 +147,7 @@ def _parse_apart(dataset: str, arguments: list[str]) -> flags.FlagValues:
   """A recipe with arguments, parsed without touching the program's flags."""
   values = flags.FlagValues()
   _define(values)
-  values([sys.argv[0], f'--flagfile={path(dataset)}', *arguments],
-         known_only=True)
+  values([sys.argv[0], *_recipe(dataset), *arguments], known_only=True)
   return values
 
 

@@ -2,7 +2,8 @@
 
 A data set is registered here, once: its module, classes, label sets and
 asymmetric noise, and what the protocols and search grids need to know of it.
-`load` never uses the network, `prepare` may.
+One of one's own registers itself: a module of this folder with a dictionary
+`TRAITS` (docs/extending.md). `load` never uses the network, `prepare` may.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import dataclasses
 import importlib
 import os
 import pathlib
+import re
 import types
 from typing import Any
 
@@ -68,7 +70,9 @@ class Traits:
     tuned_as: the data set whose tuned hyperparameters it takes; '' for its own.
     given_name: what its labels are where they are noisy as they are, for a
       table.
-    epoch_seconds: of the recipe on two CPU cores, for the first estimate.
+    recipe: flags, where there is no file flags/NAME.cfg.
+    epoch_seconds: of the recipe, a run on one CPU core, for the first estimate;
+      a guess where nothing is said. Finished runs tell better.
   """
   module: str = ''
   class_names: tuple[str, ...] = ()
@@ -86,6 +90,7 @@ class Traits:
   anchor_percentile: float | None = 97.
   tuned_as: str = ''
   given_name: str = ''
+  recipe: tuple[str, ...] = ()
   epoch_seconds: float = 1.
 
 
@@ -184,6 +189,21 @@ _TRAITS |= {
         preprocessing=preprocessing_lib.Preprocessing(scale=1.))
     for name, images in (('cifar10', 'cifar10'), ('cifar100', 'cifar100'),
                          ('cifar10n', 'cifar10'), ('cifar100n', 'cifar100'))}
+
+
+def _discover() -> dict[str, Traits]:
+  """The data sets of modules in this folder that register themselves."""
+  found = {}
+  for file in sorted(pathlib.Path(__file__).parent.glob('*.py')):
+    # Others are not imported: some of them take seconds.
+    if re.search('^TRAITS = ', file.read_text(encoding='utf-8'), re.M):
+      module = importlib.import_module(f'{__package__}.{file.stem}')
+      found |= {name: dataclasses.replace(traits, module=file.stem)
+                for name, traits in module.TRAITS.items()}
+  return found
+
+
+_TRAITS |= _discover()
 NAMES = tuple(_TRAITS)
 
 
