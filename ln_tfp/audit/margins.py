@@ -48,7 +48,7 @@ class MarginRecorder(keras.callbacks.Callback):
 
   def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
     self._total += np.concatenate([
-        self._margins(self.model(inputs, training=False), labels)
+        self._margins(self.model.predict_on_batch(inputs), labels)
         for inputs, labels, _ in self._examples.begin()])
     self.epochs += 1
 
