@@ -84,13 +84,15 @@ def _resident():
 
 def run(part: audit_cells.Part, contestant: str) -> dict:
   """Returns the figures of a contestant, its seconds and megabytes."""
-  begin = time.perf_counter()
+  begin, begin_cpu = time.perf_counter(), time.process_time()
   with PeakMemory() as memory:
     verdict = audit_contestants.CONTESTANTS[contestant](
         part.features, part.given, part.num_classes)
-  seconds = time.perf_counter() - begin
   return measure(part, verdict) | {
-      'seconds': round(seconds, 2), 'megabytes': round(memory.rise)}
+      'seconds': round(time.perf_counter() - begin, 2),
+      # On a machine that others use, too, these are what can be compared.
+      'cpu_seconds': round(time.process_time() - begin_cpu, 2),
+      'megabytes': round(memory.rise)}
 
 
 def main() -> None:

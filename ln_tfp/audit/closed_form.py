@@ -18,6 +18,8 @@ from ln_tfp.audit.judging import transitions
 _NEAREST = 5
 # The probabilities of more than so many N x K are not kept in a report.
 _KEPT_SIZE = 50_000_000
+# From so many classes on a process does not relabel; see docs/audit.md.
+_MANY_CLASSES = 50
 
 
 def audit_features(
@@ -55,8 +57,8 @@ def audit_features(
     certain: bool `[N]`, labels that are known to be right, such as those that
       somebody has decided. They are never flagged.
     ignore_class: the label that stands for none, such as -1.
-    process: what to fit, by default `LogisticNormalProcess()`. It is left
-      fitted, and is a classifier.
+    process: what to fit, by default `default_process(K)`. It is left fitted,
+      and is a classifier.
 
   Returns:
     A `LabelReport`. Examples without a label are not in it: its `ids` say
@@ -67,7 +69,7 @@ def audit_features(
   num = len(given)
   ids = to_ids(ids, num, features, labels)
   certain = to_mask(certain, num)
-  process = process or process_lib.LogisticNormalProcess()
+  process = process or default_process(len(given.class_names))
   y, weight = given.classes, None
   if given.shares is not None:
     y = given.shares
@@ -80,6 +82,22 @@ def audit_features(
   for chunk in leave_one_out(process, source.x, y, weight, certain):
     findings.add(chunk)
   return _report(findings, given, ids, certain, source.prints)
+
+
+def default_process(
+    num_classes: int, **settings: Any) -> process_lib.LogisticNormalProcess:
+  """Returns a process for an audit of K classes.
+
+  With many classes, each has few rows, and what the noise model believes of
+  them is too uncertain to refit to.
+
+  Args:
+    num_classes: K.
+    **settings: of `LogisticNormalProcess`.
+  """
+  if num_classes >= _MANY_CLASSES:
+    settings.setdefault('relabel_rounds', 0)
+  return process_lib.LogisticNormalProcess(**settings)
 
 
 def leave_one_out(
@@ -97,10 +115,13 @@ def _report(findings, given, ids, certain, prints):
   classes, certain = given.classes[labelled], certain[labelled]
   nearest = findings.nearest[labelled]
   probabilities = findings.nearest_probabilities[labelled]
+  expected, counted = _rates(
+      findings.wrong[labelled], nearest, probabilities, findings.own[labelled],
+      classes, ~certain)
   wrong = odds.wrong_probability(
-      findings.wrong[labelled], findings.logit[labelled], certain)
+      findings.wrong[labelled], findings.logit[labelled], certain,
+      transitions.blend(expected, counted))
   matrix, stderr = transitions.from_counts(findings.counts)
-  rate = float(wrong.mean())
   report = report_lib.LabelReport(
       ids=ids[labelled], class_names=given.class_names, given=classes,
       alternative=findings.alternative[labelled], quality=1. - wrong,
@@ -108,9 +129,8 @@ def _report(findings, given, ids, certain, prints):
       threshold=0., nearest_classes=nearest,
       nearest_probabilities=probabilities,
       transition_matrix=matrix, transition_stderr=stderr,
-      noise_rate=rate, noise_rate_kind=transitions.describe(
-          rate, transitions.counted_rate(
-              nearest, probabilities, findings.own[labelled], classes)),
+      noise_rate=float(wrong.mean()),
+      noise_rate_kind=transitions.describe(expected, counted),
       trust=trust_lib.assess(
           classes, nearest[:, 0], np.zeros(len(classes)), given.class_names,
           kind='leave-one-out',
@@ -119,6 +139,14 @@ def _report(findings, given, ids, certain, prints):
       pred_probs=None if findings.probabilities is None else (
           findings.probabilities[labelled]))
   return report.flag()
+
+
+def _rates(wrong, nearest, probabilities, own, classes, free):
+  """Returns the shares of wrong labels, expected and counted."""
+  if not free.any():
+    return 0., 0.
+  return float(np.clip(wrong[free], 0., 1.).mean()), transitions.counted_rate(
+      nearest[free], probabilities[free], own[free], classes[free])
 
 
 class _Findings:

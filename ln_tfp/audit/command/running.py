@@ -1,6 +1,7 @@
 """The work of `python -m ln_tfp.audit`: read, audit, print, write."""
 
 import dataclasses
+import functools
 import json
 import pathlib
 import sys
@@ -10,6 +11,7 @@ import keras
 import numpy as np
 
 import ln_tfp
+from ln_tfp.audit import closed_form
 from ln_tfp.audit import files
 from ln_tfp.audit.command import estimating
 from ln_tfp.audit.command import fitting
@@ -138,7 +140,8 @@ def _audit(data, certain, before, arguments):
   else:
     features = inputs if embedder is None else pretrained.embed(
         embedder, inputs, sys.stderr)
-    process = _process(features, data.labels, before)
+    process = _process(
+        features, data.labels, before, len(data.class_names))
     report = ln_tfp.audit_features(
         features, data.labels, process=process, **names)
     classifier = None if data.rows is not None else process.to_keras()
@@ -151,17 +154,17 @@ def _audit(data, certain, before, arguments):
       rows=data.rows, shown=arguments.shown), classifier
 
 
-def _process(features, labels, before):
+def _process(features, labels, before, num_classes):
   """Returns a process; after decisions it takes the noise as it was before.
 
   Of the labels that are left when the clearest mistakes are put right, the
   noise could not be learnt any more.
   """
+  make = functools.partial(closed_form.default_process, num_classes)
   if (labels == before).all() or len(np.unique(labels)) != len(
       np.unique(before)):
-    return ln_tfp.LogisticNormalProcess()
-  first = ln_tfp.LogisticNormalProcess().fit(features, before)
-  return ln_tfp.LogisticNormalProcess(noise_model=first.noise_model_)
+    return make()
+  return make(noise_model=make().fit(features, before).noise_model_)
 
 
 def _embedder(arguments, inputs):

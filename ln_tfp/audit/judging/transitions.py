@@ -62,8 +62,29 @@ def counted_rate(
   return float(np.sum(share * sizes) / max(1, sizes.sum()))
 
 
+def blend(expected: float, counted: float) -> float:
+  """Returns the rate to decide by.
+
+  Where wrong labels follow from the examples, a model without noise may explain
+  them as well as one with noise, and the noise model then believes in none. If
+  it expects less than a fifth of what counting finds, counting has its say: the
+  more, the less is expected.
+
+  Args:
+    expected: share of wrong labels by the noise model.
+    counted: by `counted_rate`.
+  """
+  if expected >= counted / 5.:
+    return expected
+  return expected + (counted - expected) * (1. - 5. * expected / counted)
+
+
 def describe(expected: float, counted: float) -> str:
-  """Says what kind of number the expected share of wrong labels is."""
+  """Says what kind of number the share of wrong labels, `blend`, is."""
+  if expected < counted / 5.:
+    return (f'mostly by counting confident contradictions ({100 * counted:.1f} '
+            f'%); the noise model expects {100 * expected:.1f} %: labels and '
+            'features also fit a world without noise, where classes overlap')
   text = 'expected; a lower bound where people err on ambiguous examples'
   if counted > expected:
     text += f', up to {100 * counted:.1f} % by counting'

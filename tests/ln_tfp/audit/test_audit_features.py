@@ -9,6 +9,7 @@ from sklearn import datasets
 import tensorflow as tf
 
 import ln_tfp
+from ln_tfp.audit import closed_form
 
 K = 3
 LINEAR = dict(kernel='linear')
@@ -222,6 +223,14 @@ def test_clean_digits_are_left_alone():
   report = ln_tfp.audit_features(x, y)
   assert report.is_issue.mean() <= .003
   assert report.trust.accuracy > .99
+
+
+def test_many_classes_are_not_relabelled_unless_somebody_says_so():
+  rounds = lambda num_classes, **settings: closed_form.default_process(
+      num_classes, **settings).relabel_rounds
+  assert rounds(10) == 3
+  assert rounds(100) == 0
+  assert rounds(100, relabel_rounds=2) == 2
 
 
 def test_a_dataset_that_shuffles_is_refused(planted):

@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from ln_tfp.audit.judging import evidence
+from ln_tfp.audit.judging import odds
 from ln_tfp.audit.judging import transitions
 
 
@@ -105,3 +106,21 @@ def test_the_transition_matrix_counts_and_its_errors_are_of_jeffreys():
                                   ((2, 0), 0, 0)):
     expected = stats.beta(successes + .5, size - successes + .5).std()
     np.testing.assert_allclose(stderr[i, j], expected)
+
+
+def test_counting_has_its_say_where_the_noise_model_believes_in_no_noise():
+  assert transitions.blend(.07, .09) == .07
+  assert transitions.blend(.02, .07) == .02
+  assert transitions.blend(0., .14) == .14
+  assert .01 < transitions.blend(.01, .06) < .06
+  assert transitions.describe(.07, .09).endswith('up to 9.0 % by counting')
+  assert 'a world without noise' in transitions.describe(.001, .14)
+
+
+def test_the_odds_keep_their_order_at_any_rate():
+  wrong, logit = np.array([.9, .5, 1e-9, .2]), np.array([1., 2., 9., 3.])
+  fixed = np.array([False, False, False, True])
+  for rate in (.01, .3, .6):
+    found = odds.wrong_probability(wrong, logit, fixed, rate)
+    assert found[3] == 0. and found[:3].mean() == pytest.approx(rate, abs=1e-5)
+    assert found[0] > found[1] > found[2]
