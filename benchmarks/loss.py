@@ -108,27 +108,9 @@ def measure_case(batch_size: int, num_classes: int, rank: int):
   return rows
 
 
-def measure_ranks(batch_size: int, num_classes: int) -> list[timing.Row]:
-  """Rank 4 beside rank 1."""
-  rows = []
-  for jit in (False, True):
-    contestants = {}
-    for rank in (1, 4):
-      labels, _, packed = make_outputs(batch_size, num_classes, rank)
-      contestants[f'rank {rank}'] = timing.repeat(
-          value_and_gradient(ln_tfp.nll, labels, packed, jit), .02)
-    rows.append(timing.ratio(
-        f'rank 4 / rank 1, B={batch_size}, K={num_classes:,}, '
-        + ('compiled' if jit else 'not compiled'),
-        timing.take_turns(contestants, _ROUNDS), 'rank 4', 'rank 1', '<= 3'))
-  return rows
-
-
 def measure() -> list[timing.Row]:
   """All rows."""
   rows = []
-  for case in itertools.product((128, 1024), (10, 100, 1000)):
-    rows += measure_ranks(*case)
   for case in itertools.product(
       (128, 1024), (10, 100, 1000, 10_000), (1, 4)):
     rows += measure_case(*case)

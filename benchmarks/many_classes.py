@@ -10,8 +10,9 @@ Adam. B examples of D random features; the contestants are
   compiled.
 
 Where there is a goal each is run as it is and compiled, and counts with the
-faster; elsewhere nothing is compiled. What would take too long or too much
-memory is left out. Takes about half an hour on two idle cores.
+faster; elsewhere nothing is compiled. K, B and D vary one at a time. What would
+take too long or too much memory is left out. Takes some ten minutes on two idle
+cores.
 """
 
 from collections.abc import Callable
@@ -22,6 +23,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from benchmarks import loss
 from benchmarks import memory
 from benchmarks import timing
 import ln_tfp
@@ -30,10 +32,13 @@ from ln_tfp import heads
 
 _SMOOTHING = .01
 _SAMPLED = 1024
-_SIZES = list(itertools.product(
-    (1_000, 10_000, 100_000), (256, 1024, 4096), (128, 256, 512)))
+_SIZES = [
+    (1_000, 1024, 256), (10_000, 1024, 256), (100_000, 256, 128),
+    (10_000, 256, 256), (10_000, 4096, 256),
+    (10_000, 1024, 128), (10_000, 1024, 512)]
 _GOALS = {(20_000, 1024, 256): '<= 0.8', (20_000, 4096, 256): '<= 0.3'}
-_ROUNDS, _ROUNDS_OF_GOALS, _ROUNDS_OF_LARGE = 5, 10, 2
+_ROUNDS, _ROUNDS_OF_GOALS, _ROUNDS_OF_LARGE = 4, 5, 2
+_ROUNDS_OF_RANKS = 10
 _LARGE, _TOO_LARGE = 2e10, 1.5e11  # multiplications
 
 
@@ -254,9 +259,28 @@ def measure_growth(batch_size: int = 1024, width: int = 128):
   return rows
 
 
+def measure_ranks(batch_size: int, num_classes: int) -> list[timing.Row]:
+  """Rank 4 of the packed head beside rank 1: loss and gradient."""
+  rows = []
+  for jit in (False, True):
+    contestants = {}
+    for rank in (1, 4):
+      labels, _, packed = loss.make_outputs(batch_size, num_classes, rank)
+      contestants[f'rank {rank}'] = timing.repeat(
+          loss.value_and_gradient(ln_tfp.nll, labels, packed, jit), .02)
+    times = timing.take_turns(contestants, _ROUNDS_OF_RANKS)
+    rows.append(timing.ratio(
+        f'rank 4 / rank 1, B={batch_size}, K={num_classes:,}, '
+        + ('compiled' if jit else 'not compiled'), times, 'rank 4', 'rank 1',
+        '<= 3'))
+  return rows
+
+
 def measure() -> list[timing.Row]:
   """All rows."""
   rows = []
   for size in [*_GOALS, *_SIZES]:
     rows += measure_case(size)
+  for case in itertools.product((128, 1024), (10, 100, 1000)):
+    rows += measure_ranks(*case)
   return rows + measure_memory() + measure_growth()

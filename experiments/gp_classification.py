@@ -78,9 +78,9 @@ def measure(problem: problems.Problem, method: str, seed: int) -> dict:
       'seconds': seconds}
 
 
-def read() -> dict[tuple, dict]:
+def read(output_dir: str) -> dict[tuple, dict]:
   """The measurements there are, by (problem, noise, seed, method)."""
-  file = pathlib.Path(FLAGS.output_dir) / _MEASUREMENTS
+  file = pathlib.Path(output_dir) / _MEASUREMENTS
   if not file.exists():
     return {}
   with file.open(encoding='utf-8', newline='') as stream:
@@ -102,7 +102,7 @@ def write(found: dict[tuple, dict]) -> None:
 
 def measure_all(names, noises, seeds) -> dict[tuple, dict]:
   """All measurements; those of before are not repeated."""
-  found = read()
+  found = read(FLAGS.output_dir)
   asked = [(seed, name, noise, None) for seed, name, noise
            in itertools.product(seeds, names, noises)]
   if _TIMED in names:
@@ -113,14 +113,13 @@ def measure_all(names, noises, seeds) -> dict[tuple, dict]:
     problem = None
     for method in contestants.CONTESTANTS:
       place = title, noise, str(seed), method
-      if place in found:
+      if place in found or not contestants.is_feasible(method, name):
         continue
       problem = problem or problems.load(
           name, noise, seed, FLAGS.data_dir).first(size)
-      if contestants.is_feasible(method, problem):
-        print(*place, file=sys.stderr)
-        found[place] = measure(problem, method, seed)
-        write(found)
+      print(*place, file=sys.stderr)
+      found[place] = measure(problem, method, seed)
+      write(found)
   return found
 
 
@@ -152,12 +151,57 @@ def write_tables(found, names, noises) -> None:
       print(render.to_text(table), end='\n\n')
     for suffix, form in (('md', render.to_markdown), ('tex', render.to_latex)):
       app.write(f'{_FOLDER}/{metric}.{suffix}', '\n'.join(map(form, made)))
+  app.write(f'{_FOLDER}/summary.md', summarize(found, names, noises))
+
+
+def summarize(found, names, noises) -> str:
+  """Means of all metrics in two Markdown tables, as docs/process.md has them.
+
+  The first has accuracy / NLL / calibration error, the most accurate in bold;
+  the second seconds, over all noises.
+  """
+  methods = list(contestants.CONTESTANTS)
+  lines = [f'| problem, rows | noise | n | {" | ".join(methods)} |',
+           '|---' * (3 + len(methods)) + '|']
+  seconds = [f'| problem, rows | {" | ".join(methods)} |',
+             '|---' * (1 + len(methods)) + '|']
+  for name in names:
+    made = {metric: make_table(found, name, noises, metric).cells
+            for metric in METRICS}
+    rows = max(round(entry['rows']) for place, entry in found.items()
+               if place[0] == name)
+    title = f'{name}, {rows:,}'
+    for noise in noises:
+      cells = [[made[metric][method, noise] for metric in (
+          'accuracy', 'nll', 'ece')] for method in methods]
+      best = max(each[0].mean or 0. for each in cells)
+      texts = []
+      for accuracy, nll, ece in cells:
+        text = '' if not accuracy.values else (
+            f'{accuracy.mean:.1f} / {nll.mean:.2f} / {ece.mean:.1f}')
+        texts.append(f'**{text}**' if text and accuracy.mean == best else text)
+      count = max(len(each[0].values) for each in cells)
+      lines.append(f'| {title} | {noise} | {count} | {" | ".join(texts)} |')
+    taken = [[value for noise in noises
+              for value in made['seconds'][method, noise].values]
+             for method in methods]
+    texts = [f'{statistics.fmean(each):.2g}' if each else '' for each in taken]
+    seconds.append(f'| {title} | {" | ".join(texts)} |')
+  return '\n'.join([
+      'Accuracy (%) / NLL / calibration error (%) on clean test rows, means '
+      'over n seeds:', '', *lines, '',
+      'CPU seconds of training and tuning, means over all noises:', '',
+      *seconds, ''])
 
 
 def draw(found, names, noises):
   """Accuracy against noise, a panel for each problem."""
-  figure, axes = figures.panels(1, len(names), width=2.3, height=2.6)
-  for ax, name in zip(axes[0], names):
+  columns = min(4, len(names))
+  figure, axes = figures.panels(
+      -(-len(names) // columns), columns, width=2.3, height=2.6)
+  for ax in axes.flat[len(names):]:
+    ax.set_axis_off()
+  for ax, name in zip(axes.flat, names):
     table = make_table(found, name, noises, 'accuracy')
     for method in table.rows:
       cells = [table.cells[method, noise] for noise in noises]
@@ -168,7 +212,8 @@ def draw(found, names, noises):
           label=method)
     ax.set_xticks(range(len(noises)), noises, rotation=60)
     ax.set(title=name)
-  axes[0, 0].set(ylabel='test accuracy (%)')
+  for ax in axes[:, 0]:
+    ax.set(ylabel='test accuracy (%)')
   axes[0, 0].legend()
   return figure
 

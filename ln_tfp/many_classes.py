@@ -8,7 +8,7 @@
     classifier = ln_tfp.to_classifier(model)
 
 It is `LogisticNormalHead` with its loss, but nothing of the size `[B, K]` is
-ever computed: see `ln_tfp.gram`, and docs/many-classes.md for when it pays.
+ever computed: see `ln_tfp.gram`, and docs/many_classes.md for when it pays.
 """
 
 import math

@@ -21,6 +21,11 @@ _TEST_SHARE = .3
 _TEST_ROWS = 2_000  # of the large ones: SVMs predict slowly
 
 
+def is_large(name: str) -> bool:
+  """Whether a problem has thousands of rows."""
+  return name in _LARGE
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Problem:
   """Rows to learn from and to judge by.

@@ -228,8 +228,8 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
 
     Args:
       backbone: maps inputs to features `[batch, F]`.
-      x: array of inputs, or a `tf.data.Dataset` of batches `(x, y)`.
-      y: labels of an array, as for `fit`.
+      x: array of inputs; or batches as for `fit`, which are read once.
+      y: labels as for `fit`, where there are none in batches.
       batch_size: for an array.
       **arguments: of the process.
     """
@@ -354,7 +354,8 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
           f'the labels are. Received: {len(self.noise_model.bias)} classes.')
 
   def _check_parameters(self):
-    if isinstance(self.kernel, str) and self.kernel not in _KERNELS:
+    if (self.kernel not in _KERNELS if isinstance(self.kernel, str)
+        else not hasattr(self.kernel, 'matrix')):
       raise ValueError(
           f'Argument `kernel` must be one of {_KERNELS} or a kernel of '
           f'tfp.math.psd_kernels. Received: kernel={self.kernel!r}.')
@@ -364,6 +365,11 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
         raise ValueError(
             f'Argument `{name}` must be a whole number of at least {smallest}. '
             f'Received: {name}={value!r}.')
+    if not isinstance(self.noise_model,
+                      (bool, np.bool_, noise_model.NoiseModel)):
+      raise ValueError(
+          'Argument `noise_model` must be a bool or a NoiseModel. Received: '
+          f'noise_model={self.noise_model!r}.')
     if self.regularization != 'loo':
       _check_positive('regularization', self.regularization)
     _check_positive('length_scale', self.length_scale)

@@ -192,7 +192,7 @@ def solve(
     now = leave_one_out.Round(*spectrum.solve(cross, a))
     loc = ridge.leave_out(now.mean(z), target, h)
     noise = settings.noise_model
-    if isinstance(noise, bool):
+    if not isinstance(noise, noise_model.NoiseModel):
       noise = noise_model.fit(
           loc, sample.votes, sample.weight, noise,
           rounds[-1].noise if rounds else None)

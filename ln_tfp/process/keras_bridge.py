@@ -5,38 +5,48 @@ from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from ln_tfp import heads
 from ln_tfp.process import features as features_lib
 from ln_tfp.process import fitting
+from ln_tfp.process import sources
 
 
 def embed(
-    backbone: keras.Model, x: Any, y: Any = None,
-    batch_size: int = 256) -> tuple[np.ndarray, Any]:
-  """Returns the outputs of a backbone `[N, F]`, and the labels.
+    backbone: keras.Model, x: Any, y: Any = None, batch_size: int = 256
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+  """Returns outputs of a backbone `[N, F]`, labels, and weights if any.
 
   Args:
     backbone: Keras model whose output is `[batch, F]`.
-    x: array of inputs, or a `tf.data.Dataset` of batches `(x, y)`, read once.
-    y: labels of an array.
+    x: array of inputs, or batches as `LogisticNormalProcess.fit` takes them,
+      read once.
+    y: labels, where batches have none.
     batch_size: for an array.
   """
-  if isinstance(x, tf.data.Dataset):
-    batches = x.as_numpy_iterator()
+  if sources.is_stream(x):
+    batches = sources.batches_of(x)()
   else:
-    batches = ((x[i:i + batch_size], y[i:i + batch_size])
-               for i in range(0, len(x), batch_size))
-  features, labels = [], []
-  for inputs, given in batches:
-    features.append(backbone.predict_on_batch(inputs))
-    labels.append(given)
+    batches = (x[i:i + batch_size] for i in range(0, len(x), batch_size))
+  features, labels, weights = [], [], []
+  for batch in batches:
+    parts = tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
+    features.append(backbone.predict_on_batch(parts[0]))
+    labels.extend(parts[1:2])
+    weights.extend(parts[2:3])
     if features[-1].ndim != 2:
       raise ValueError(
           'Argument `backbone` must return features of shape [batch, F]. '
           f'Received: an output of shape {features[-1].shape}.')
-  return np.concatenate(features), np.concatenate(labels)
+  if not features:
+    raise ValueError('Found array with 0 sample(s) while a minimum of 1 is '
+                     'required.')
+  if not labels and y is None:
+    raise ValueError(
+        'Argument `y` must be labels, or the batches must have them. '
+        'Received: y=None.')
+  return (np.concatenate(features), np.concatenate(labels) if labels else y,
+          np.concatenate(weights) if weights else None)
 
 
 def to_keras(solution: fitting.Solution) -> keras.Model:

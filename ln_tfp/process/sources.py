@@ -59,6 +59,7 @@ class Source:
     self._weight = sample_weight
     self._certain = certain
     self._width = None
+    self._first = None
 
   @property
   def num_features(self) -> int:
@@ -73,6 +74,8 @@ class Source:
     for batch in self._batches():
       held.append(self._read(batch, start + size))
       size += len(held[-1])
+      if not start and len(held) == 1:
+        self._check_order(held[0].x[:8])
       if size * max(held[-1].x.shape[1], 1) >= _CHUNK_SIZE:
         yield _join(held)
         start, held, size = start + size, [], 0
@@ -84,6 +87,16 @@ class Source:
       if values is not None and len(values) != start:
         raise ValueError(f'Argument `{name}` must have {start} entries, one '
                          f'for each row. Received: {len(values)}.')
+
+  def _check_order(self, first):
+    """Raises if a pass begins with other rows than the one before."""
+    if self._first is None:
+      self._first = first.copy()
+    elif first.shape != self._first.shape or not np.allclose(
+        first, self._first, rtol=1e-3):
+      raise ValueError(
+          'Argument `X` must give the same rows in the same order each time it '
+          'is read. Received: batches that differ (are they shuffled?).')
 
   def _read(self, batch, start):
     parts = tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
@@ -99,10 +112,11 @@ class Source:
     if weight is None and self._weight is not None:
       weight = self._weight[rows]
     weight = (np.ones(len(x), x.dtype) if weight is None
-              else np.asarray(weight, x.dtype))
+              else validation._check_sample_weight(
+                  weight, x, dtype=x.dtype, ensure_non_negative=True))
     certain = (np.zeros(len(x), bool) if self._certain is None
                else np.asarray(self._certain[rows], bool))
-    y = None if y is None else np.asarray(y)
+    y = None if y is None else _as_text(np.asarray(y))
     if y is not None:
       validation.check_consistent_length(x, y)
     return Rows(start, x, y, weight, certain)
@@ -136,6 +150,11 @@ def from_stream(
     sample_weight: likewise.
     certain: bool `[N]`.
   """
+  return Source(batches_of(x), y, sample_weight, certain)
+
+
+def batches_of(x: Any) -> Callable[[], Iterator[Any]]:
+  """Returns what begins a pass over a stream, see `from_stream`."""
   if isinstance(x, Iterator):
     raise ValueError(
         'Argument `X` must be readable more than once: pass a function that '
@@ -143,12 +162,10 @@ def from_stream(
   if isinstance(x, tf.data.Dataset):
     if x.cardinality() == tf.data.INFINITE_CARDINALITY:
       raise ValueError('Argument `X` must end. Received: an endless dataset.')
-    batches = x.as_numpy_iterator
-  elif isinstance(x, keras.utils.PyDataset):
-    batches = lambda: (x[i] for i in range(len(x)))
-  else:
-    batches = lambda: iter(x())
-  return Source(batches, y, sample_weight, certain)
+    return x.as_numpy_iterator
+  if isinstance(x, keras.utils.PyDataset):
+    return lambda: (x[i] for i in range(len(x)))
+  return lambda: iter(x())
 
 
 def to_features(x: Any) -> np.ndarray:
@@ -159,6 +176,14 @@ def to_features(x: Any) -> np.ndarray:
                      f'shape {x.shape}, dtype {x.dtype}.')
   validation.assert_all_finite(x, input_name='X')
   return x.astype(np.result_type(x.dtype, np.float32), copy=False)
+
+
+def _as_text(y):
+  """Strings instead of the bytes that `tf.data` makes of them."""
+  if y.dtype.kind == 'O' and len(y) and all(
+      isinstance(label, bytes) for label in y.flat):
+    y = y.astype(bytes)
+  return np.char.decode(y) if y.dtype.kind == 'S' else y
 
 
 def _join(held: Iterable[Rows]) -> Rows:

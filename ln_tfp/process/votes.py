@@ -183,6 +183,9 @@ def renumber(labels: np.ndarray, order: np.ndarray) -> np.ndarray:
 
 
 def _to_array(y):
+  if y is None:
+    raise ValueError('Argument `y` must be labels, or the batches of `X` must '
+                     'have them. Received: y=None.')
   y = np.asarray(y)
   if y.dtype.kind == 'f':
     validation.assert_all_finite(y, input_name='y')

@@ -312,6 +312,8 @@ def test_the_log_marginal_likelihood_prefers_the_noise_that_made_the_data():
 
 @pytest.mark.parametrize('arguments, message', [
     (dict(kernel='cubic'), 'Argument `kernel` must be one of'),
+    (dict(kernel=np.dot), 'Argument `kernel` must be one of'),
+    (dict(noise_model='yes'), 'Argument `noise_model` must be a bool'),
     (dict(num_inducing=0), 'Argument `num_inducing` must be a whole number'),
     (dict(relabel_rounds=-1), 'Argument `relabel_rounds` must be a whole'),
     (dict(regularization=0.), 'Argument `regularization` must be positive'),

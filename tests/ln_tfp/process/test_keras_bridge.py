@@ -80,6 +80,28 @@ def test_a_dataset_is_embedded_in_one_reading():
       one.predict_proba(features), two.predict_proba(features), atol=1e-3)
 
 
+def test_batches_may_have_weights_and_labels_may_stay_outside():
+  x, y = (part[:500] for part in make())
+  images = x.reshape([-1, 8, 8, 1])
+  backbone = make_backbone()
+  weight = np.linspace(.5, 2., 500)
+  settings = dict(kernel='linear', noise_model=False)
+  cut = lambda *parts: lambda: (
+      tuple(part[i:i + 90] for part in parts) for i in range(0, 500, 90))
+  features = backbone.predict(images, verbose=0)
+  for stream, labels, expected in (
+      (cut(images, y, weight), None, weight), (cut(images), y, None)):
+    process = ln_tfp.LogisticNormalProcess.from_backbone(
+        backbone, stream, labels, **settings)
+    other = ln_tfp.LogisticNormalProcess(**settings).fit(
+        features, y, expected)
+    np.testing.assert_allclose(
+        process.predict_proba(features), other.predict_proba(features),
+        atol=1e-4)
+  with pytest.raises(ValueError, match='`y` must be labels'):
+    ln_tfp.LogisticNormalProcess.from_backbone(backbone, images)
+
+
 @pytest.mark.parametrize('dummy_class', [True, False])
 def test_a_head_starts_at_the_mean_of_the_process(dummy_class):
   x, y = make()
