@@ -13,6 +13,7 @@ import numpy as np
 from PIL import Image
 import pytest
 
+from ln_tfp import backbones
 from ln_tfp.audit import __main__ as command
 from ln_tfp.audit.command import estimating
 from ln_tfp.audit.command import fitting
@@ -367,6 +368,24 @@ def test_backbones_that_cannot_be_used_are_refused(
   backbone = str(tmp_path / name) if name.endswith('.keras') else name
   _refuse([str(tmp_path / 'd.npz'), '--backbone', backbone], capsys, message,
           tmp_path / 'out')
+
+
+def test_without_pretrained_weights_auto_says_so_and_trains(
+    tmp_path, capsys, monkeypatch):
+  def offline(*_):
+    raise OSError('no network')
+
+  monkeypatch.setenv('KERAS_HOME', str(tmp_path / 'keras'))
+  monkeypatch.setattr(backbones, 'load', offline)
+  images = np.zeros((30, 4, 4, 3), np.uint8)
+  images[15:] = 255
+  np.savez(tmp_path / 'x.npz', images=images, labels=np.repeat([0, 1], 15))
+  assert command.main([
+      str(tmp_path / 'x.npz'), '--backbone=auto', '--epochs=1', '--output',
+      str(tmp_path / 'out')]) == 0
+  printed = capsys.readouterr().out
+  assert 'a small one is trained instead' in printed
+  assert 'network: mlp' in printed
 
 
 def test_features_need_no_backbone(blobs, tmp_path, capsys):
