@@ -59,7 +59,8 @@ _NOISE = re.compile(r'none|a?sym:[\d.e-]+|human:\w+')
 
 flags.DEFINE_list(
     'methods', None,
-    f'Methods, separated by commas, of: {", ".join(methods_lib.NAMES)}. '
+    f'Methods, separated by commas, of: {", ".join(methods_lib.NAMES)}; or '
+    f'groups of them: {", ".join(methods_lib.GROUPS)}. '
     'Default: those of the paper.')
 flags.DEFINE_list(
     'noise', None,
@@ -161,6 +162,8 @@ def check_dataset(known: Iterable[str]) -> None:
 def methods(default: Sequence[str] = grids.METHODS) -> list[str]:
   """The methods that `--methods` names."""
   names = FLAGS.methods if FLAGS.methods is not None else default
+  names = [method for name in names
+           for method in methods_lib.GROUPS.get(name, (name,))]
   for name in names:
     if name not in methods_lib.NAMES:
       raise BadFlagError(

@@ -52,6 +52,7 @@ class Batches:
       worker: int = 0,
       num_workers: int = 1,
       per_class: int | None = None,
+      view: int = 0,
   ):
     """Creates the batches; the examples are kept, not copied.
 
@@ -67,6 +68,7 @@ class Batches:
         nearly equal size. Together the workers see what one would see alone.
       per_class: if given, an epoch has that many examples of each class, drawn
         without replacement anew for each (seed, epoch).
+      view: the same examples with other augmentation for each view.
     """
     self._inputs = examples.inputs
     self._labels = examples.given
@@ -77,6 +79,8 @@ class Batches:
     self._worker = worker
     self._num_workers = num_workers
     self._per_class = per_class
+    self._augmentation_seed = seed if not view else int(
+        random.bits('view', seed, view) >> np.uint64(1))
     self.batch_size = batch_size
     self._tf_augmented = _in_tensorflow(self)
     self._check()
@@ -87,6 +91,11 @@ class Batches:
     if self._per_class is None:
       return len(self._ids)
     return self._per_class * len(np.unique(self._labels))
+
+  @property
+  def augments(self) -> bool:
+    """Whether an example differs from epoch to epoch, and view to view."""
+    return self._augment
 
   @property
   def steps_per_epoch(self) -> int:
@@ -137,7 +146,7 @@ class Batches:
 
   def _augmented(self, epoch, part):
     images = self._preprocessing.augment(
-        self._inputs[part], self._seed, epoch, self._ids[part])
+        self._inputs[part], self._augmentation_seed, epoch, self._ids[part])
     return self._preprocessing.normalise(images)
 
   def _prefetch(self, epoch, parts):
@@ -157,8 +166,8 @@ class Batches:
     where = np.full((len(ids), 2), 0.5)
     flips = np.zeros(len(ids), bool)
     if self._augment:
-      where = self._preprocessing.crops(self._seed, epoch, ids)
-      flips = self._preprocessing.flips(self._seed, epoch, ids)
+      where = self._preprocessing.crops(self._augmentation_seed, epoch, ids)
+      flips = self._preprocessing.flips(self._augmentation_seed, epoch, ids)
     dataset = tf.data.Dataset.from_tensor_slices(
         (self._inputs[everything], where, flips))
     dataset = dataset.map(

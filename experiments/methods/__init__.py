@@ -1,4 +1,4 @@
-"""The paper's nine methods to learn from noisy labels.
+"""Methods to learn from noisy labels: the paper's nine, and others.
 
 Each is a frozen dataclass of its hyperparameters with a head, a loss, a
 prediction and a search grid, over the heads and losses of `ln_tfp`:
@@ -16,8 +16,14 @@ import experiments
 
 __getattr__, __dir__ = experiments.lazy(__name__, {
     'Context': 'experiments.methods.base:Context',
+    'GROUPS': 'experiments.methods.registry:GROUPS',
+    'GlobalBatch': 'experiments.methods.base:GlobalBatch',
     'Method': 'experiments.methods.base:Method',
+    'MovingAverage': 'experiments.methods.base:MovingAverage',
     'NAMES': 'experiments.methods.registry:NAMES',
+    'Needs': 'experiments.methods.base:Needs',
+    'Rows': 'experiments.methods.base:Rows',
+    'Twin': 'experiments.methods.base:Twin',
     'asks': 'experiments.methods.registry:asks',
     'get': 'experiments.methods.registry:get',
 })

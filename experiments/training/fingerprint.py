@@ -35,7 +35,8 @@ _NO_NUMBERS = (
     'ln_tfp.checks', 'ln_tfp.files')
 _TRAINING = tuple(
     f'experiments.training.{name}'
-    for name in ('evaluation', 'loading', 'runner', 'steps', 'trainer'))
+    for name in (
+        'companions', 'evaluation', 'loading', 'runner', 'steps', 'trainer'))
 _DATA = tuple(
     f'experiments.data.{name}'
     for name in ('batches', 'examples', 'preprocessing'))

@@ -71,19 +71,29 @@ def _corrupt(
 
 def build_model(
     run: runs.Run, method: methods.Method, input_shape: tuple[int, ...],
-    num_classes: int) -> keras.Model:
-  """The network of a run with its initial weights, a function of the seed."""
+    num_classes: int, seed: int | None = None) -> keras.Model:
+  """The network of a run with its initial weights, a function of the seed.
+
+  Args:
+    run: the run.
+    method: its method.
+    input_shape: of an example.
+    num_classes: K.
+    seed: another one than that of the run, for another network.
+  """
+  seed = run.seed if seed is None else seed
   with _dtype_policy('mixed_bfloat16' if run.mixed_precision else 'float32'):
     return models.build(
-        run.model, input_shape, method.head(num_classes), seed=run.seed,
+        run.model, input_shape, method.head(num_classes), seed=seed,
         **dict(run.model_arguments))
 
 
 def build_optimizer(
-    run: runs.Run, model: keras.Model) -> keras.optimizers.Optimizer:
+    run: runs.Run, model: keras.Model,
+    name: str = 'optimizer') -> keras.optimizers.Optimizer:
   """The optimiser of a run, with its variables."""
   # Its variables are kept by name; Keras's own would count the optimisers.
-  settings = dict(learning_rate=run.learning_rate, name='optimizer')
+  settings = dict(learning_rate=run.learning_rate, name=name)
   if run.optimizer == 'adam':
     optimizer = keras.optimizers.Adam(**settings)
   elif run.optimizer == 'sgd':

@@ -78,11 +78,18 @@ def train(
       return found
     if source is None:
       source = data.load(run.dataset, data_dir=data_dir)
+    prefix = run.resolve_method().reads
     needed = [
         train(other, source=source, output_dir=output_dir, strategy=strategy,
               progress=progress, tensorboard_dir=tensorboard_dir,
-              retrain=retrain, warn=warn)
+              keep_weights=keep_weights and bool(prefix), retrain=retrain,
+              warn=warn)
         for other in run.prerequisites()]
+    if prefix:
+      weights = store.share_weights(needed[0]) if keep_weights else None
+      return store.finish(_read_off(run, prefix, needed[0], code), weights and {
+          name: weights[name.replace('model/', prefix)]
+          for name in _model_arrays(weights)})
     training = _Training(run, needed, source, strategy, store, code)
     is_chief = devices.worker(strategy)[0] == 0
     with progress_lib.telling(
@@ -175,7 +182,8 @@ class _Training:
     if self._divergence is None:
       try:
         metrics = self._trainer.evaluate()
-        weights = _model_arrays(self._trainer.state())
+        weights = _model_arrays(
+            self._trainer.state(), 'model/', trainer_lib.AUXILIARY)
         estimates = self._estimates()
       except trainer_lib.DivergedError as error:
         metrics, estimates, weights = {}, {}, None
@@ -305,6 +313,30 @@ def _realised_noise(splits: data.Source) -> dict[str, Any]:
   return {'rate': both.rate, 'transition_matrix': matrix.tolist()}
 
 
-def _model_arrays(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _model_arrays(
+    arrays: dict[str, np.ndarray], *prefixes: str) -> dict[str, np.ndarray]:
   return {name: array for name, array in arrays.items()
-          if name.startswith('model/')}
+          if name.startswith(prefixes or 'model/')}
+
+
+def _read_off(
+    run: runs.Run, prefix: str, result: results.Result,
+    code: dict[str, str]) -> results.Result:
+  """The result of a run that is another network of a finished one.
+
+  Args:
+    run: the run.
+    prefix: of the network's quantities.
+    result: of the run that has trained both. The objective stays its own.
+    code: the fingerprint of the code.
+  """
+  def own(values):
+    return {name.removeprefix(prefix): value for name, value in values.items()
+            if name.startswith(prefix) or name == 'loss'}
+
+  return dataclasses.replace(
+      result, key=run.key, run=run.to_dict(),
+      hyperparameters=run.resolve_method().hyperparameters(),
+      metrics=own(result.metrics), history=own(result.history), weights=None,
+      code=code,
+      seconds={'wall': 0., 'steps': 0., 'epochs': []})

@@ -6,6 +6,7 @@ read a tensor back; that is left to the end of an epoch.
 """
 
 from collections.abc import Callable
+from collections.abc import Sequence
 import functools
 from typing import Any
 
@@ -15,6 +16,7 @@ import tensorflow as tf
 
 from experiments import data
 from experiments import methods
+from experiments.training import companions
 from experiments.training import devices
 
 
@@ -22,50 +24,52 @@ class Step:
   """The training step: loss, gradients, update.
 
   The objective is the mean of the method's loss over the global batch plus
-  weight_decay / 2 * sum(p^2) over what `decay` says. Each replica takes
-  its part of the sum, and Keras's optimiser adds the gradients of the replicas
-  up, once.
+  weight_decay / 2 * sum(p^2) over what `decay` says, and what else the method
+  declares. Each replica takes its part of the sum, and Keras's optimiser adds
+  the gradients of the replicas up, once.
 
   Args:
     strategy: in whose scope `model` and `optimizer` were made.
     model: the network.
     method: the method.
     optimizer: with its variables.
+    auxiliary: the second network, or none.
+    examples: the state of the training examples.
     num_classes: K.
     seed: of the method's own randomness.
+    steps_per_epoch: for the progress that the method sees.
+    epochs: the same.
     weight_decay: of the objective.
     decay: 'all' trainable variables, or 'kernels_and_biases'.
+    augmented: whether views differ by augmentation.
     jit: compile with XLA.
   """
 
   def __init__(
       self, strategy: tf.distribute.Strategy, model: keras.Model,
-      method: methods.Method, optimizer: keras.optimizers.Optimizer, *,
-      num_classes: int, seed: int, weight_decay: float = 0.,
-      decay: str = 'all', jit: bool = False):
-    variables = model.trainable_variables
-    decayed = [v for v in variables
-               if decay == 'all' or v.name in ('kernel', 'bias')]
-    watched = method.watched()
-    num_replicas = strategy.num_replicas_in_sync
-
-    def replica_step(inputs, labels, ids, weights):
-      with tf.GradientTape() as tape:
-        outputs = model(inputs, training=True)
-        losses = method.loss(labels, outputs, methods.Context(
-            num_classes, seed, optimizer.iterations.value, ids))
-        loss = tf.reduce_sum(weights * losses)
-        if weight_decay:
-          penalty = tf.add_n([tf.nn.l2_loss(v.value) for v in decayed])
-          loss += weight_decay / num_replicas * penalty
-      optimizer.apply(tape.gradient(loss, variables), variables)
-      probabilities = watched.probabilities(
-          outputs, num_classes=num_classes, seed=seed)
-      return loss, tf.argmax(probabilities, axis=-1, output_type=tf.int32)
-
+      method: methods.Method, optimizer: keras.optimizers.Optimizer,
+      auxiliary: companions.Auxiliary, examples: companions.ExampleState, *,
+      num_classes: int, seed: int, steps_per_epoch: int, epochs: int,
+      weight_decay: float = 0., decay: str = 'all', augmented: bool = False,
+      jit: bool = False):
+    self._model = model
+    self._method = method
+    self._needs = method.needs()
+    self._optimizer = optimizer
+    self._auxiliary = auxiliary
+    self._examples = examples
+    self._num_classes = num_classes
+    self._seed = seed
+    self._steps_per_epoch = steps_per_epoch
+    self._epochs = epochs
+    self._weight_decay = weight_decay
+    self._decayed_names = None if decay == 'all' else ('kernel', 'bias')
+    self._augmented = augmented
+    self._num_replicas = strategy.num_replicas_in_sync
     self._cut = _Cutter(strategy)
     self._compile = lambda: _compile(
-        strategy, replica_step, _signature(model), jit_compile=jit)
+        strategy, self._replica_step, _signature(model, self._needs.views),
+        jit_compile=jit)
 
   @functools.cached_property
   def compiled(self) -> Callable[..., Any]:
@@ -76,34 +80,100 @@ class Step:
     """
     return self._compile()
 
-  def __call__(self, batch: data.Batch, batch_size: int) -> tuple[Any, Any]:
+  def __call__(self, views: Sequence[data.Batch], batch_size: int) -> Any:
     """One update.
 
     Args:
-      batch: this worker's part of the global batch.
+      views: this worker's part of the global batch, as often as the method
+        needs it.
       batch_size: number of examples of the global batch.
 
     Returns:
-      This worker's part of the objective and its predicted classes; tensors,
-      or values per replica, for `Step.collect`.
+      This worker's part of the objective and the classes that its networks
+      predict; tensors, or values per replica, for `Step.collect`.
     """
-    return self.compiled(*self._cut(batch, 1. / batch_size))
+    return self.compiled(*self._cut(views, 1. / batch_size))
 
   def collect(
-      self, outcomes: list[tuple[Any, Any]],
-      sizes: list[int]) -> tuple[np.ndarray, np.ndarray]:
+      self, outcomes: list[Any],
+      sizes: list[int]) -> tuple[np.ndarray, list[np.ndarray]]:
     """The objective's parts [steps] and the predictions of many calls.
 
     Args:
       outcomes: what the calls returned.
       sizes: number of this worker's examples of each call.
+
+    Returns:
+      The parts, and the predictions of each network.
     """
+    losses, *predictions = zip(*outcomes)
     losses = [sum(float(part) for part in self._cut.join(loss))
-              for loss, _ in outcomes]
-    predictions = [
-        part for (_, predicted), size in zip(outcomes, sizes)
-        for part in self._cut.join(predicted, size)]
-    return np.array(losses), np.concatenate(predictions)
+              for loss in losses]
+    return np.array(losses), [
+        np.concatenate([
+            part for predicted, size in zip(of_network, sizes)
+            for part in self._cut.join(predicted, size)])
+        for of_network in predictions]
+
+  def _replica_step(self, *arguments):
+    *views, labels, ids, weights = arguments
+    model, second = self._model, self._auxiliary
+    context = self._context(ids, weights)
+    rows = self._examples.read(context)
+    learning = self._examples.learning(rows)
+    inputs = self._method.inputs(views, context._replace(rows=rows))
+    inputs = inputs[0] if len(inputs) == 1 else tf.concat(inputs, axis=0)
+    with tf.GradientTape() as tape:
+      tape.watch(learning)
+      outputs = _split(model(inputs, training=True), len(views))
+      others = _split(second.outputs(inputs), len(views))
+      context = context._replace(
+          rows=rows, views=outputs[1:], auxiliary=_stopped(others[0]))
+      rows = {**rows, **_stopped(self._method.advance(
+          labels, outputs[0], context))}
+      context = context._replace(rows=rows)
+      loss = total = self._objective(
+          labels, weights, outputs[0], context, model.trainable_variables)
+      if second.learnt:
+        total += self._objective(
+            labels, weights, others[0], context._replace(
+                views=others[1:], auxiliary=_stopped(outputs[0])),
+            second.learnt)
+    gradients, second_gradients, row_gradients = tape.gradient(
+        total, (model.trainable_variables, second.learnt, learning))
+    self._optimizer.apply(gradients, model.trainable_variables)
+    second.update(model, second_gradients)
+    self._examples.write(context, rows, row_gradients)
+    return loss, *(self._classes(part[0]) for part in (outputs, others)
+                   if part[0] is not None)
+
+  def _context(self, ids, weights):
+    step = self._optimizer.iterations.value
+    epoch = tf.cast(step, tf.float32) / self._steps_per_epoch
+    batch = methods.GlobalBatch() if self._num_replicas == 1 else (
+        companions.ReplicaBatch(weights > 0.))
+    return methods.Context(
+        self._num_classes, self._seed, step, ids, epoch,
+        epoch / self._epochs, augmented=self._augmented, batch=batch)
+
+  def _objective(self, labels, weights, outputs, context, variables):
+    """This replica's part."""
+    loss = tf.reduce_sum(
+        weights * self._method.loss(labels, outputs, context))
+    if self._weight_decay:
+      penalty = tf.add_n([
+          tf.nn.l2_loss(v.value) for v in variables
+          if self._decayed_names is None or v.name in self._decayed_names])
+      loss += self._weight_decay / self._num_replicas * penalty
+    if self._needs.l1_penalty:
+      penalty = tf.add_n([tf.reduce_sum(tf.abs(v.value)) for v in variables])
+      loss += self._needs.l1_penalty / self._num_replicas * penalty
+    return loss
+
+  def _classes(self, outputs):
+    probabilities = self._method.watched().probabilities(
+        outputs, num_classes=self._num_classes, seed=self._seed)
+    return tf.argmax(probabilities, axis=-1, output_type=tf.int32)
 
 
 class Predictor:
@@ -129,13 +199,13 @@ class Predictor:
           dummy_class=True)
 
     self._cut = _Cutter(strategy)
-    self._run = _compile(strategy, replica_predict, _signature(model)[:1])
+    self._run = _compile(strategy, replica_predict, _signature(model, 1)[:1])
 
   def __call__(self, batches: data.Batches) -> np.ndarray:
     """Probabilities `[N, K]` in the order of the batches; LN: `[N, K + 1]`."""
     parts = []
     for batch in batches.epoch(0):
-      inputs, *_ = self._cut(batch, 1.)
+      inputs, *_ = self._cut([batch], 1.)
       parts.extend(self._cut.join(self._run(inputs), len(batch.labels)))
     return np.concatenate(parts)
 
@@ -175,13 +245,16 @@ class _Cutter:
     self._first = devices.worker(strategy)[0] * self._replicas
     self._weights = {}
 
-  def __call__(self, batch: data.Batch, weight: float) -> tuple[Any, ...]:
+  def __call__(
+      self, views: Sequence[data.Batch], weight: float) -> tuple[Any, ...]:
     """Inputs, labels, ids and weights, as tensors or values per replica."""
-    size = len(batch.labels)
+    _, labels, ids = views[0]
+    columns = *(view.inputs for view in views), labels, ids
+    size = len(labels)
     if self._strategy.num_replicas_in_sync == 1:
-      return (*map(tf.constant, batch), self._constant_weights(size, weight))
+      return (*map(tf.constant, columns), self._constant_weights(size, weight))
     bounds = self._bounds(size)
-    columns = *batch, np.full(size, weight, np.float32)
+    columns = *columns, np.full(size, weight, np.float32)
     return tuple(self._distribute(column, bounds) for column in columns)
 
   def join(self, values: Any, size: int | None = None) -> list[np.ndarray]:
@@ -214,10 +287,23 @@ class _Cutter:
     return self._strategy.experimental_distribute_values_from_function(part)
 
 
-def _signature(model: keras.Model) -> list[tf.TensorSpec]:
+def _split(outputs: Any, count: int) -> tuple[Any, ...]:
+  """The outputs of each of the views that went through a network together."""
+  if outputs is None or count == 1:
+    return (outputs,)
+  return tuple(tf.split(outputs, count))
+
+
+def _stopped(tensors: Any) -> Any:
+  """The same without gradients."""
+  return tf.nest.map_structure(
+      lambda x: None if x is None else tf.stop_gradient(x), tensors)
+
+
+def _signature(model: keras.Model, views: int) -> list[tf.TensorSpec]:
   """Inputs, labels, ids and weights; one trace serves the short batch, too."""
   return [
-      tf.TensorSpec([None, *model.input_shape[1:]], tf.float32),
+      *[tf.TensorSpec([None, *model.input_shape[1:]], tf.float32)] * views,
       tf.TensorSpec([None], tf.int32),
       tf.TensorSpec([None], tf.int64),
       tf.TensorSpec([None], tf.float32),

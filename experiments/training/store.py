@@ -209,6 +209,15 @@ class Store:
         return
     self.saved = epoch
 
+  def share_weights(
+      self, result: results.Result) -> dict[str, np.ndarray] | None:
+    """The weights kept with another result, on all workers."""
+    content = None
+    if self._directory is not None and result.weights is not None:
+      content = arrays_to_bytes(read_weights(result, self._directory))
+    content = devices.share_from_chief(self._strategy, content)
+    return None if content is None else bytes_to_arrays(content)
+
   def how_to_resume(self) -> str:
     """What there is to do for a person when a worker was lost."""
     if not self.keeps:

@@ -1,6 +1,7 @@
 """The network of a run: its epochs, what they measure, and its state."""
 
 import math
+from typing import Any
 
 import keras
 import numpy as np
@@ -8,12 +9,15 @@ import tensorflow as tf
 
 from experiments import data
 from experiments import methods
+from experiments.training import companions
 from experiments.training import devices
 from experiments.training import evaluation
 from experiments.training import loading
 from experiments.training import runs
 from experiments.training import steps
 
+# Begins the names of what is measured of the second network.
+AUXILIARY = 'auxiliary/'
 _EVALUATION_BATCH = 1000
 
 
@@ -43,21 +47,38 @@ class Trainer:
     self._options = run.resolve_options()
     self._splits = splits
     self._strategy = strategy
-    self._batches = self._training_batches()
+    self._views = [
+        self._training_batches(view) for view in range(method.needs().views)]
+    self._batches = self._views[0]
     self._order = np.argsort(splits.train.ids)
     with strategy.scope():
       self.model = loading.build_model(
           run, method, splits.input_shape, splits.num_classes)
       self._optimizer = loading.build_optimizer(run, self.model)
+      self._auxiliary = companions.Auxiliary(
+          run, method, self.model, splits.input_shape, splits.num_classes)
+    self._examples = companions.ExampleState(
+        strategy, method.needs().rows, splits.train.ids,
+        num_classes=splits.num_classes, seed=run.seed)
     self._step = steps.Step(
-        strategy, self.model, method, self._optimizer,
-        num_classes=splits.num_classes, seed=run.seed,
+        strategy, self.model, method, self._optimizer, self._auxiliary,
+        self._examples, num_classes=splits.num_classes, seed=run.seed,
+        steps_per_epoch=self.steps_per_epoch, epochs=run.epochs,
         weight_decay=run.resolve_weight_decay(),
-        decay=run.resolve_options().decay, jit=run.jit)
-    self._average = steps.make_averaging(strategy, self.model)
-    self._predict = steps.Predictor(
-        strategy, self.model, method, num_classes=splits.num_classes,
-        seed=run.seed)
+        decay=run.resolve_options().decay, augmented=self._batches.augments,
+        jit=run.jit)
+    # By the prefix of what is measured of each network.
+    networks = {'': self.model, AUXILIARY: self._auxiliary.model}
+    networks = {prefix: network for prefix, network in networks.items()
+                if network is not None}
+    self._averages = [
+        steps.make_averaging(strategy, network)
+        for network in networks.values()]
+    self._predictors = {
+        prefix: steps.Predictor(
+            strategy, network, method, num_classes=splits.num_classes,
+            seed=run.seed)
+        for prefix, network in networks.items()}
 
   @property
   def steps_per_epoch(self) -> int:
@@ -77,37 +98,52 @@ class Trainer:
       The mean objective and the accuracies of the predictions made on the
       way. Raises `DivergedError`.
     """
-    self._optimizer.learning_rate.assign(self._learning_rate(epoch))
+    for optimizer in (self._optimizer, self._auxiliary.optimizer):
+      if optimizer is not None:
+        optimizer.learning_rate.assign(self._learning_rate(epoch))
     left = self._batches.num_examples
     outcomes, ids, sizes = [], [], []
-    for batch in self._batches.epoch(epoch):
+    for views in zip(*(batches.epoch(epoch) for batches in self._views)):
       size = min(left, self._batches.batch_size)
       left -= size
-      outcomes.append(self._step(batch, size))
-      ids.append(batch.ids)
+      outcomes.append(self._step(views, size))
+      ids.append(views[0].ids)
       sizes.append(size)
-    self._average()
+    for average in self._averages:
+      average()
     losses, predictions = self._step.collect(outcomes, [len(i) for i in ids])
-    return self._training_record(losses @ sizes, predictions, ids)
+    return self._training_record(
+        losses @ sizes, dict(zip(self._predictors, predictions)),
+        np.concatenate(ids))
 
   def _training_record(self, loss, predictions, ids):
     train = self._splits.train
-    ids = np.concatenate(ids)
     which = self._order[np.searchsorted(train.ids, ids, sorter=self._order)]
-    counts = evaluation.training_counts(
-        predictions, train.given[which], train.true[which])
+    counts = [
+        evaluation.training_counts(
+            classes, train.given[which], train.true[which])
+        for classes in predictions.values()]
     totals = devices.sum_over_workers(
         self._strategy, np.append(counts, loss))
     loss = float(totals[-1]) / self._batches.num_examples
     if not math.isfinite(loss):
       raise DivergedError('loss')
-    return {'loss': loss,
-            **evaluation.training_accuracies(totals[:-1].reshape(-1, 2))}
+    record = {'loss': loss}
+    for prefix, part in zip(
+        predictions, totals[:-1].reshape(len(counts), -1, 2)):
+      record |= _named(prefix, evaluation.training_accuracies(part))
+    return record
 
   def validate(self) -> dict[str, float | None]:
-    """Accuracy on the validation set, noisy and clean."""
+    """Accuracy of each network on the validation set, noisy and clean."""
+    metrics = {}
+    for prefix in self._predictors:
+      metrics |= _named(prefix, self._validate(prefix))
+    return metrics
+
+  def _validate(self, prefix):
     validation = self._splits.validation
-    predictions = self._classes(self.predict(validation))
+    predictions = self._classes(self.predict(validation, prefix))
     kept = self._kept(len(validation))
     return {
         'validation_accuracy_noisy': evaluation.accuracy(
@@ -117,19 +153,25 @@ class Trainer:
     }
 
   def evaluate(self) -> dict[str, float | None]:
-    """All metrics on all of train, validation and test."""
+    """All metrics of each network on all of train, validation and test."""
+    metrics = {}
+    for prefix in self._predictors:
+      metrics |= _named(prefix, self._evaluate(prefix))
+    return metrics
+
+  def _evaluate(self, prefix):
     train, test = self._splits.train, self._splits.test
     kept = self._kept(len(test))
-    probabilities, labels = self.predict(test)[kept], test.true[kept]
+    probabilities, labels = self.predict(test, prefix)[kept], test.true[kept]
     metrics = {
         'test_accuracy': evaluation.accuracy(
             self._classes(probabilities), labels)}
     for name, value in evaluation.calibration(
         probabilities, labels, self._splits.num_classes).items():
       metrics[f'test_{name}'] = value
-    metrics.update(self.validate())
+    metrics.update(self._validate(prefix))
     metrics.update(evaluation.training_accuracies(evaluation.training_counts(
-        self._classes(self.predict(train)), train.given, train.true)))
+        self._classes(self.predict(train, prefix)), train.given, train.true)))
     return metrics
 
   def predict_training(self) -> np.ndarray:
@@ -138,11 +180,16 @@ class Trainer:
         self.predict(self._splits.train),
         self.predict(self._splits.validation)])
 
-  def predict(self, split: data.Examples) -> np.ndarray:
-    """Probabilities of a split, without augmentation."""
+  def predict(self, split: data.Examples, prefix: str = '') -> np.ndarray:
+    """Probabilities of a split, without augmentation.
+
+    Args:
+      split: the examples.
+      prefix: of which network, '' or `AUXILIARY`.
+    """
     if not len(split):
       return np.zeros([0, self._splits.num_classes], np.float32)
-    probabilities = self._predict(data.Batches(
+    probabilities = self._predictors[prefix](data.Batches(
         split, batch_size=_EVALUATION_BATCH,
         preprocessing=self._splits.preprocessing))
     if not np.all(np.isfinite(probabilities)):
@@ -150,7 +197,7 @@ class Trainer:
     return probabilities
 
   def state(self) -> dict[str, np.ndarray]:
-    """All variables, by their paths: 'model/...' and 'optimizer/...'.
+    """All variables, by their paths: 'model/...', 'optimizer/...' and so on.
 
     Raises `DivergedError` where a weight is not finite.
     """
@@ -158,7 +205,7 @@ class Trainer:
     for name, variable in self._variables().items():
       arrays[name] = np.asarray(variable.numpy())
       if not np.all(np.isfinite(arrays[name])):
-        raise DivergedError(f'weights {variable.path}')
+        raise DivergedError(f"weights {name.removeprefix('model/')}")
     return arrays
 
   def restore(self, arrays: dict[str, np.ndarray]) -> None:
@@ -167,11 +214,12 @@ class Trainer:
     for name, array in arrays.items():
       variables[name].assign(array)
 
-  def _variables(self) -> dict[str, keras.Variable]:
+  def _variables(self) -> dict[str, keras.Variable | tf.Variable]:
     return {**loading.by_path(self.model.variables, 'model/'),
-            **loading.by_path(self._optimizer.variables)}
+            **loading.by_path(self._optimizer.variables),
+            **self._auxiliary.variables, **self._examples.variables}
 
-  def _training_batches(self) -> data.Batches:
+  def _training_batches(self, view: int) -> data.Batches:
     run, train = self._run, self._splits.train
     preprocessing = self._splits.preprocessing
     worker, num_workers = devices.worker(self._strategy)
@@ -180,7 +228,8 @@ class Trainer:
         preprocessing=preprocessing,
         augment=bool(
             preprocessing.pad or preprocessing.flip or preprocessing.crop),
-        worker=worker, num_workers=num_workers, per_class=run.per_class)
+        worker=worker, num_workers=num_workers, per_class=run.per_class,
+        view=view)
 
   def _learning_rate(self, epoch: int) -> float:
     drop = self._options.drop_epoch
@@ -198,6 +247,10 @@ class Trainer:
     if self._options.drop_remainder and size >= batch_size:
       size -= size % batch_size
     return slice(size)
+
+
+def _named(prefix: str, values: dict[str, Any]) -> dict[str, Any]:
+  return {f'{prefix}{name}': value for name, value in values.items()}
 
 
 def _check(

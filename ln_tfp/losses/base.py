@@ -1,5 +1,6 @@
 """What the losses share as Keras objects."""
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -55,6 +56,38 @@ class LabelLoss(keras.losses.Loss):
     }
 
 
+class LogitsLoss(LabelLoss):
+  """A loss of logits that is a function of labels, logits and some numbers.
+
+  Subclasses have that `function`, whose arguments are those of the subclass.
+
+  Args:
+    arguments: The subclass's own, by name.
+    ignore_class: As of `LabelLoss`.
+    from_logits: False if the model ends in a softmax.
+    reduction: As of every Keras loss.
+    name: As of every Keras loss.
+    dtype: As of every Keras loss.
+  """
+
+  function: Callable[..., Tensor]
+
+  def __init__(self, arguments: dict[str, Any], ignore_class: int | None,
+               from_logits: bool, reduction: str | None, name: str | None,
+               dtype: Any):
+    super().__init__(ignore_class, reduction, name, dtype)
+    self._arguments = arguments
+    self.from_logits = from_logits
+
+  def call(self, y_true, y_pred):
+    return self.function(
+        y_true, y_pred, **self._arguments, ignore_class=self.ignore_class,
+        from_logits=self.from_logits)
+
+  def arguments(self):
+    return {**self._arguments, 'from_logits': self.from_logits}
+
+
 class RandomLoss(LabelLoss):
   """A loss that draws random numbers, new ones at every call.
 
@@ -97,6 +130,18 @@ def read_logits(y_true: Tensor, y_pred: Tensor, from_logits: bool,
   if not from_logits:  # The softmax of log p is p.
     y_pred = ops.log(ops.maximum(y_pred, keras.config.epsilon()))
   return labels, y_pred
+
+
+def log_probability(
+    y_true: Tensor, y_pred: Tensor, from_logits: bool,
+    ignore_class: int | None) -> tuple[labels_lib.Labels, Tensor, Tensor]:
+  """Returns labels, their rows `[..., K]` and log p, `[..., K]`.
+
+  As `read_logits`; a function f of the label's probability is then
+  `sum(rows * f(log p))`, for soft labels the mean over them.
+  """
+  labels, logits = read_logits(y_true, y_pred, from_logits, ignore_class)
+  return labels, labels.distribution(logits.dtype), ops.log_softmax(logits)
 
 
 def replica_id() -> int | Tensor:

@@ -18,6 +18,7 @@ def test_xla_compiles_every_loss_once_whatever_the_labels(tmp_path):
       import tensorflow as tf
       import ln_tfp
       from experiments import methods
+      from tests.experiments.methods import contexts
 
       rng = np.random.default_rng(0)
 
@@ -26,8 +27,8 @@ def test_xla_compiles_every_loss_once_whatever_the_labels(tmp_path):
         def compiled(labels, outputs, ids, step):
           with tf.GradientTape() as tape:
             tape.watch(outputs)
-            loss = method.loss(
-                labels, outputs, methods.Context(4, 0, step, ids))
+            loss = method.loss(labels, outputs, contexts.make(
+                method, outputs, num_classes=4, seed=0, step=step, ids=ids))
           return tape.gradient(loss, outputs)
         return compiled
 

@@ -13,6 +13,7 @@ from experiments import methods
 from experiments import models
 from experiments.paper import grids
 import ln_tfp
+from tests.experiments.methods import contexts
 
 K = 3
 MATRIX = ((.8, .2, 0.), (0., 1., 0.), (.1, .1, .8))
@@ -21,7 +22,7 @@ ARGUMENTS = {
     'Het-tau': {'temperature': .5},
     'Het-tau-Sigma': {'temperature': .5, 'rank': 2},
 }
-RANDOM = ('NAN', 'Het', 'Het-tau', 'Het-tau-Sigma')
+RANDOM = ('NAN', 'Het', 'Het-tau', 'Het-tau-Sigma', 'mixup')
 LABELS = tf.constant([0, 2, 1, 1])
 IDS = tf.constant([4, 9, 2, 7], tf.int64)
 
@@ -43,8 +44,8 @@ def _outputs(name, scale=1.):
 def _loss_and_gradient(name, outputs, labels=LABELS, seed=1, step=2, ids=IDS):
   with tf.GradientTape() as tape:
     tape.watch(outputs)
-    loss = _method(name).loss(
-        labels, outputs, methods.Context(K, seed, step, ids))
+    loss = _method(name).loss(labels, outputs, contexts.make(
+        _method(name), outputs, num_classes=K, seed=seed, step=step, ids=ids))
   return loss, tape.gradient(loss, outputs)
 
 
@@ -53,6 +54,12 @@ def test_the_names_begin_with_the_papers_in_the_order_of_its_table():
       'CE', 'GCE', 'NAN', 'Forward', 'LS', 'Het', 'Het-tau', 'Het-tau-Sigma',
       'LN')
   assert all(methods.get(name).name == name for name in methods.NAMES)
+
+
+def test_every_method_is_in_one_group_and_all_are_in_all():
+  *groups, everything = methods.GROUPS.values()
+  assert methods.GROUPS['paper'] == grids.METHODS
+  assert sum(groups, ()) == everything == methods.NAMES
 
 
 @all_methods
@@ -131,7 +138,9 @@ def test_the_loss_depends_on_seed_and_step_for_random_methods_alone(name):
   np.testing.assert_array_equal(loss, _loss_and_gradient(name, outputs)[0])
   for other in ({'seed': 2}, {'step': 3}):
     changed = (_loss_and_gradient(name, outputs, **other)[0] != loss).numpy()
-    assert changed.all() == changed.any() == (name in RANDOM)
+    assert changed.any() == (name in RANDOM)
+    # Partners of the same class make no difference to mixup.
+    assert changed.all() == (name in RANDOM) or name == 'mixup'
 
 
 @pytest.mark.parametrize('covariance', [
@@ -248,6 +257,17 @@ def test_the_grids_are_the_papers():
     ('LN', {'label_smoothing': 0.}, '`label_smoothing` must be in (0, 1]'),
     ('CE', {'q': 1.}, 'CE has no hyperparameter `q`; it has none.'),
     ('GCE', {'p': 1.}, 'GCE has no hyperparameter `p`; it has q.'),
+    ('SCE', {'alpha': -1.}, '`alpha`'),
+    ('ANL-CE', {'penalty': -1.}, '`penalty`'),
+    ('AGCE', {'a': 0.}, '`a` must be positive'),
+    ('Taylor-CE', {'order': 0}, '`order` must be a whole number'),
+    ('bootstrapping', {'kind': 'mild'}, '`kind`'),
+    ('ELR', {'decay': 1.1}, '`decay` must be in [0, 1]'),
+    ('SOP', {'rate_u': -1.}, '`rate_u`'),
+    ('mixup', {'alpha': 0.}, '`alpha`'),
+    ('co-teaching', {'noise_rate': 2.}, '`noise_rate`'),
+    ('GJS', {'weight': 1.}, '`weight`'),
+    ('SGN', {'alpha': 0.}, '`alpha` must be in (0, 1]'),
     ('SVM', {}, '`name` must be one of CE, GCE'),
 ])
 def test_wrong_settings_are_refused_with_the_argument_named(
