@@ -28,6 +28,7 @@ def main(argv):
   base = app.base_run()
   methods = app.methods()
   noises = app.noises(grids.NATURAL_NOISES[base.dataset])
+  suffix, value = app.shown()
   chosen = app.choose(base, methods, noises)
   cells = grids.seeded(chosen, app.seeds())
   results = app.train(grids.flat(cells))
@@ -36,8 +37,8 @@ def main(argv):
       f'Test accuracy (%) on {base.dataset} with natural label noise',
       methods, columns, cells, results,
       notes=app.notes(base, grids.flat(cells)),
-      published=published.cells('natural_noise', base.dataset))
-  app.show(table, f'natural_noise-{base.dataset}')
+      value=value, published=published.cells('natural_noise', base.dataset))
+  app.show(table, f'natural_noise{suffix}-{base.dataset}')
   return app.exit_status(results)
 
 

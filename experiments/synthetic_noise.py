@@ -27,6 +27,7 @@ def main(argv):
   app.check_dataset(grids.SYNTHETIC_DATASETS)
   base, methods = app.base_run(), app.methods()
   noises = app.noises(grids.SYNTHETIC_NOISES)
+  suffix, value = app.shown()
   chosen = app.choose(base, methods, noises)
   cells = grids.seeded(chosen, app.seeds())
   results = app.train(grids.flat(cells), grids.serves_calibration)
@@ -34,8 +35,8 @@ def main(argv):
       f'Test accuracy (%) on {base.dataset} with synthetic label noise',
       methods, [tables.noise_column(noise) for noise in noises], cells,
       results, notes=app.notes(base, grids.flat(cells)),
-      published=published.cells('synthetic_noise', base.dataset))
-  app.show(table, f'synthetic_noise-{base.dataset}')
+      value=value, published=published.cells('synthetic_noise', base.dataset))
+  app.show(table, f'synthetic_noise{suffix}-{base.dataset}')
   return app.exit_status(results)
 
 

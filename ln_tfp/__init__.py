@@ -33,6 +33,7 @@ from ln_tfp.heads import HeteroscedasticHead
 from ln_tfp.heads import LogisticNormalHead
 from ln_tfp.heads import probabilities
 from ln_tfp.heads import to_distribution
+from ln_tfp.label_wave import LabelWave
 from ln_tfp.logistic_normal import LogisticNormal
 from ln_tfp.losses import NegativeLogLikelihood
 from ln_tfp.losses import nll
@@ -42,5 +43,6 @@ from ln_tfp.metrics import ExpectedCalibrationError
 from ln_tfp.metrics import PredictiveNLL
 from ln_tfp.prediction import predict_top_k
 from ln_tfp.process import LogisticNormalProcess
+from ln_tfp.sgn import ShiftedGaussianNoise
 
 __version__ = '0.1.0'

@@ -81,6 +81,10 @@ flags.DEFINE_bool(
     'printed_lambda', False,
     "Take LN's lambda on MNIST as the paper's table prints it, 0.1; by default "
     'that is read as lambda^2 (docs/protocol.md).')
+flags.DEFINE_enum(
+    'at', 'last', ['last', 'chosen'],
+    'Which epoch tables show: the last one, as the paper does, or the one that '
+    '--stop chose.')
 
 
 def start(main: Callable[[Sequence[str]], int | None], **defaults) -> None:
@@ -170,6 +174,19 @@ def methods(default: Sequence[str] = grids.METHODS) -> list[str]:
           f'--methods: must be one of {", ".join(methods_lib.NAMES)}. '
           f'Received: {name}')
   return _distinct('methods', names)
+
+
+def shown() -> tuple[str, Callable[[training.Result], float]]:
+  """What `--at` asks a table of accuracies for.
+
+  Returns:
+    What follows the table's name in that of its files, and the number.
+  """
+  if FLAGS.at == 'last':
+    return '', tables.accuracy
+  if FLAGS.stop == 'none':
+    raise BadFlagError('--at: chosen needs a rule that chooses, see --stop.')
+  return '_chosen', tables.chosen_accuracy
 
 
 def noises(default: Sequence[str]) -> list[str]:

@@ -77,6 +77,10 @@ def _define(values: flags.FlagValues) -> None:
   flags.DEFINE_bool('jit', False, 'Compile the training step (XLA).', **define)
   flags.DEFINE_bool(
       'mixed_precision', False, 'Compute in bfloat16.', **define)
+  flags.DEFINE_enum(
+      'stop', 'none', runs.STOPS,
+      'A rule that chooses an epoch without clean labels; results then have '
+      'its metrics beside those of the last epoch, see --at.', **define)
   flags.DEFINE_string(
       'protocol', 'paper',
       f'Whose protocol: {" or ".join(protocols.NAMES)}. Where the text of the '
@@ -171,6 +175,6 @@ def _to_run(values: flags.FlagValues) -> training.Run:
         batch_size=values.batch_size or None,
         per_class=values.per_class or None, epochs=values.epochs,
         jit=values.jit, mixed_precision=values.mixed_precision,
-        protocol=values.protocol, options=options)
+        protocol=values.protocol, options=options, stop=values.stop)
   except ValueError as error:  # the message names the setting
     raise BadFlagError(str(error)) from error

@@ -3,6 +3,9 @@
 The points of a grid are the values that the authors give for their data sets.
 """
 
+from __future__ import annotations
+
+import abc
 import dataclasses
 from typing import Any
 from typing import ClassVar
@@ -12,6 +15,8 @@ from etils import epy
 from experiments.methods import base
 
 with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
+  import keras
+
   from ln_tfp import checks
   from ln_tfp import losses
 
@@ -19,18 +24,18 @@ with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
 class RobustMethod(base.LogitsMethod):
   """A method that is a loss of the library, and nothing else."""
 
-  loss_name: ClassVar[str]  # of the class in `ln_tfp.losses`
   points: ClassVar[tuple[dict[str, Any], ...]]  # of the grid
 
   def __post_init__(self):
-    self._make()  # which checks the arguments
+    self.library_loss()  # which checks the arguments
 
-  def _make(self):
-    return getattr(losses, self.loss_name)(**self.hyperparameters())
+  @abc.abstractmethod
+  def library_loss(self) -> keras.losses.Loss:
+    """Returns the loss."""
 
   def loss(self, labels, outputs, context):
     del context  # nothing random
-    return self._make().call(labels, outputs)
+    return self.library_loss().call(labels, outputs)
 
   @classmethod
   def grid(cls, dataset):
@@ -49,12 +54,14 @@ class SCE(RobustMethod):
   """
 
   name: ClassVar[str] = 'SCE'
-  loss_name: ClassVar[str] = 'SymmetricCrossEntropy'
   points: ClassVar = (
       dict(alpha=.1, beta=1.), dict(alpha=6., beta=.1),
       dict(alpha=.01, beta=1.))
   alpha: float = .1
   beta: float = 1.
+
+  def library_loss(self):
+    return losses.SymmetricCrossEntropy(**self.hyperparameters())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,12 +74,14 @@ class NCERCE(RobustMethod):
   """
 
   name: ClassVar[str] = 'NCE+RCE'
-  loss_name: ClassVar[str] = 'NormalizedReverseCrossEntropy'
   points: ClassVar = (
       dict(alpha=1., beta=10.), dict(alpha=1., beta=1.),
       dict(alpha=10., beta=.1))
   alpha: float = 1.
   beta: float = 1.
+
+  def library_loss(self):
+    return losses.NormalizedReverseCrossEntropy(**self.hyperparameters())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +95,6 @@ class ANLCE(RobustMethod):
   """
 
   name: ClassVar[str] = 'ANL-CE'
-  loss_name: ClassVar[str] = 'ActiveNegativeCrossEntropy'
   points: ClassVar = (
       dict(alpha=1., beta=1., penalty=1e-6),
       dict(alpha=5., beta=5., penalty=5e-5),
@@ -99,7 +107,7 @@ class ANLCE(RobustMethod):
     super().__post_init__()
     checks.not_negative('penalty', self.penalty)
 
-  def _make(self):
+  def library_loss(self):
     return losses.ActiveNegativeCrossEntropy(self.alpha, self.beta)
 
   def needs(self):
@@ -116,10 +124,12 @@ class AGCE(RobustMethod):
   """
 
   name: ClassVar[str] = 'AGCE'
-  loss_name: ClassVar[str] = 'AsymmetricGCE'
   points: ClassVar = (dict(a=.6, q=.6), dict(a=4., q=.2))
   a: float = .6
   q: float = .6
+
+  def library_loss(self):
+    return losses.AsymmetricGCE(**self.hyperparameters())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,9 +141,11 @@ class TaylorCE(RobustMethod):
   """
 
   name: ClassVar[str] = 'Taylor-CE'
-  loss_name: ClassVar[str] = 'TaylorCrossEntropy'
   points: ClassVar = tuple(dict(order=order) for order in range(2, 7))
   order: int = 2
+
+  def library_loss(self):
+    return losses.TaylorCrossEntropy(**self.hyperparameters())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,12 +159,14 @@ class EpsSoftmax(RobustMethod):
   """
 
   name: ClassVar[str] = 'eps-softmax'
-  loss_name: ClassVar[str] = 'EpsilonSoftmax'
   points: ClassVar = (
       dict(alpha=.01, beta=5., m=1e5), dict(alpha=.02, beta=5., m=1e3))
   alpha: float = .01
   beta: float = 5.
   m: float = 1e5
+
+  def library_loss(self):
+    return losses.EpsilonSoftmax(**self.hyperparameters())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,8 +179,10 @@ class Bootstrapping(RobustMethod):
   """
 
   name: ClassVar[str] = 'bootstrapping'
-  loss_name: ClassVar[str] = 'Bootstrapping'
   points: ClassVar = (
       dict(trust=.05, kind='soft'), dict(trust=.2, kind='hard'))
   trust: float = .05
   kind: str = 'soft'
+
+  def library_loss(self):
+    return losses.Bootstrapping(**self.hyperparameters())

@@ -164,6 +164,8 @@ def cell(
         float(line['paper_mean']), float(line['paper_std']),
         line['paper_bold'] == '1')
   value = tables.accuracy
+  if file.stem.partition('-')[0].endswith('_chosen'):
+    value = tables.chosen_accuracy
   if file.stem.startswith('calibration'):
     folder = file.parent.parent / 'calibration'
     done = [result for result in done

@@ -179,6 +179,11 @@ def accuracy(result: training.Result) -> float:
   return 100. * result.metrics['test_accuracy']
 
 
+def chosen_accuracy(result: training.Result) -> float:
+  """Test accuracy at the epoch that the run's stopping rule chose."""
+  return 100. * result.chosen['metrics']['test_accuracy']
+
+
 def build(
     title: str, rows: Sequence[str], columns: Sequence[Column],
     runs: Mapping[tuple[str, str], Sequence[training.Run]],

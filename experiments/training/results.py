@@ -63,6 +63,8 @@ class Result:
     device: kind and name of the device, number of replicas and of workers.
     weights: None, or 'file' (beside the result) and 'sha256' of the weights.
     data: what computed the inputs, where they are features of images.
+    chosen: 'epoch' (from 1) that the run's stopping rule chose and its
+      'metrics'; None without such a rule.
     code: the fingerprint of the code, see `fingerprint`; empty in results of
       older versions.
   """
@@ -87,6 +89,7 @@ class Result:
   device: dict[str, Any]
   weights: dict[str, str] | None
   data: dict[str, str] = dataclasses.field(default_factory=dict)
+  chosen: dict[str, Any] | None = None
   code: dict[str, str] = dataclasses.field(default_factory=dict)
 
   def to_json(self) -> str:

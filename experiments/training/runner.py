@@ -21,6 +21,7 @@ from experiments.training import results
 from experiments.training import runs
 from experiments.training import store as store_lib
 from experiments.training import trainer as trainer_lib
+from ln_tfp import label_wave
 
 Path = str | os.PathLike
 # Of the time of a run, spent on checkpoints.
@@ -111,6 +112,7 @@ class _Records:
   step_seconds: float = 0.
   wall_seconds: float = 0.
   best_accuracy: float = -1.
+  chosen: dict[str, Any] | None = None
   code: dict[str, str] = dataclasses.field(default_factory=dict)
 
   @property
@@ -155,7 +157,8 @@ class _Training:
     self._trainer = trainer_lib.Trainer(
         run, self._method, self._splits, strategy)
     self._records = _Records(code=code)
-    self._best = {}
+    self._best = {}  # weights of the best epoch
+    self._before = {}  # weights an epoch before, until one is chosen
     self._next_save = 0.
     self._resume()
     self._earlier_seconds = self._records.wall_seconds
@@ -182,8 +185,7 @@ class _Training:
     if self._divergence is None:
       try:
         metrics = self._trainer.evaluate()
-        weights = _model_arrays(
-            self._trainer.state(), 'model/', trainer_lib.AUXILIARY)
+        weights = self._networks()
         estimates = self._estimates()
       except trainer_lib.DivergedError as error:
         metrics, estimates, weights = {}, {}, None
@@ -194,10 +196,13 @@ class _Training:
     state = self._store.resume()
     if state is None:
       return
-    best, last = {}, {}
+    best, before, last = {}, {}, {}
     for name, array in state.arrays.items():
-      (best if name.startswith('best/') else last)[
-          name.removeprefix('best/')] = array
+      prefix, _, rest = name.partition('/')
+      if prefix in ('best', 'before'):
+        (best if prefix == 'best' else before)[rest] = array
+      else:
+        last[name] = array
     if last.keys() != self._trainer.state().keys():
       return  # other variables: an older version has left it
     records = _Records(**state.records)
@@ -206,7 +211,7 @@ class _Training:
     self._records = records
     self._store.saved = self.epoch
     self._trainer.restore(last)
-    self._best = best
+    self._best, self._before = best, before
 
   def _train_epoch(self, tell: progress_lib.Tell) -> None:
     records = self._records
@@ -217,6 +222,7 @@ class _Training:
     for name, value in record.items():
       records.history.setdefault(name, []).append(value)
     self._remember_best(record['validation_accuracy_noisy'])
+    self._choose()
     now = time.perf_counter()
     records.epoch_seconds.append(now - begin)
     records.wall_seconds = self._earlier_seconds + now - self._begin
@@ -233,9 +239,12 @@ class _Training:
         devices.sum_over_workers(self._strategy, np.array([int(due)]))[0])
 
   def _save(self) -> None:
-    best = {f'best/{name}': array for name, array in self._best.items()}
+    kept = {
+        f'{prefix}/{name}': array
+        for prefix, arrays in (('best', self._best), ('before', self._before))
+        for name, array in arrays.items()}
     self._store.save(self.epoch, store_lib.State(
-        {**self._trainer.state(), **best}, vars(self._records)))
+        {**self._trainer.state(), **kept}, vars(self._records)))
 
   def _remember_best(self, accuracy: float | None) -> None:
     """Keeps the weights of the best epoch, if a method will ask for them."""
@@ -244,6 +253,27 @@ class _Training:
     if accuracy > self._records.best_accuracy:
       self._records.best_accuracy = accuracy
       self._best = _model_arrays(self._trainer.state())
+
+  def _choose(self) -> None:
+    """Measures the epoch before, if the stopping rule has it now."""
+    records = self._records
+    if self._run.stop == 'none' or records.chosen is not None:
+      return
+    changes = records.history[trainer_lib.CHANGED]
+    if label_wave.first_minimum(changes[1:]) is None:
+      self._before = self._networks()
+      return
+    now = self._networks()
+    self._trainer.restore(self._before)
+    records.chosen = {
+        'epoch': len(changes) - 1, 'metrics': self._trainer.evaluate()}
+    self._trainer.restore(now)
+    self._before = {}
+
+  def _networks(self) -> dict[str, np.ndarray]:
+    """The weights of all networks."""
+    return _model_arrays(
+        self._trainer.state(), 'model/', trainer_lib.AUXILIARY)
 
   def _estimates(self) -> dict[str, list[list[float]]]:
     """What the run leaves to the method that asks for it."""
@@ -290,7 +320,14 @@ class _Training:
         device=devices.describe(self._strategy),
         weights=None,
         data=dict(splits.provenance),
+        chosen=self._chosen(metrics),
         code=records.code)
+
+  def _chosen(self, metrics: dict[str, float | None]) -> dict[str, Any] | None:
+    """The epoch that the stopping rule chose, or the last one."""
+    if self._run.stop == 'none' or self._divergence is not None:
+      return None
+    return self._records.chosen or {'epoch': self.epoch, 'metrics': metrics}
 
   def _seconds(self) -> dict[str, Any]:
     """The chief's clock."""
@@ -332,11 +369,13 @@ def _read_off(
   """
   def own(values):
     return {name.removeprefix(prefix): value for name, value in values.items()
-            if name.startswith(prefix) or name == 'loss'}
+            if name.startswith(prefix) or name in ('loss', trainer_lib.CHANGED)}
 
   return dataclasses.replace(
       result, key=run.key, run=run.to_dict(),
       hyperparameters=run.resolve_method().hyperparameters(),
       metrics=own(result.metrics), history=own(result.history), weights=None,
+      chosen=result.chosen and {
+          **result.chosen, 'metrics': own(result.chosen['metrics'])},
       code=code,
       seconds={'wall': 0., 'steps': 0., 'epochs': []})

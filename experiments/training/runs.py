@@ -22,6 +22,7 @@ with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
   from ln_tfp import checks
 
 OPTIMIZERS = ('adam', 'sgd', 'gd')
+STOPS = ('none', 'label_wave')
 
 Pairs = tuple[tuple[str, Any], ...]
 
@@ -54,6 +55,9 @@ class Run:
     mixed_precision: compute in bfloat16, with weights in float32.
     protocol: 'paper' or 'authors', see `protocols`.
     options: single options of the protocol, as a mapping or as pairs.
+    stop: 'none', or the rule that chooses an epoch without clean labels, whose
+      metrics the result has beside those of the last one: 'label_wave', see
+      `ln_tfp.LabelWave`. The run goes on to its last epoch.
   """
   dataset: str = 'digits'
   method: str = 'LN'
@@ -72,6 +76,7 @@ class Run:
   mixed_precision: bool = False
   protocol: str = 'paper'
   options: Mapping[str, Any] | Pairs = ()
+  stop: str = 'none'
 
   def __post_init__(self):
     for name, check in _checks().items():
@@ -175,6 +180,7 @@ def _checks() -> dict[str, Callable[[str, Any], Any]]:
       'epochs': whole(1),
       'jit': switch,
       'mixed_precision': switch,
+      'stop': lambda name, value: checks.one_of(name, value, STOPS),
   }
 
 

@@ -18,6 +18,8 @@ from experiments.training import steps
 
 # Begins the names of what is measured of the second network.
 AUXILIARY = 'auxiliary/'
+LAST_CLASSES = 'last_classes'
+CHANGED = 'changed_predictions'
 _EVALUATION_BATCH = 1000
 
 
@@ -51,6 +53,11 @@ class Trainer:
         self._training_batches(view) for view in range(method.needs().views)]
     self._batches = self._views[0]
     self._order = np.argsort(splits.train.ids)
+    # The classes predicted an epoch before, for the stopping rule.
+    self._last_classes = {}
+    if run.stop != 'none':
+      self._last_classes[LAST_CLASSES] = np.full(
+          len(splits.train), -1, np.int32)
     with strategy.scope():
       self.model = loading.build_model(
           run, method, splits.input_shape, splits.num_classes)
@@ -129,10 +136,28 @@ class Trainer:
     if not math.isfinite(loss):
       raise DivergedError('loss')
     record = {'loss': loss}
+    if self._last_classes:
+      record[CHANGED] = self._count_changes(predictions[''], which)
     for prefix, part in zip(
         predictions, totals[:-1].reshape(len(counts), -1, 2)):
       record |= _named(prefix, evaluation.training_accuracies(part))
     return record
+
+  def _count_changes(self, classes, which):
+    """Predictions that differ from those of the epoch before; None at first.
+
+    Args:
+      classes: those of this worker, made on the way.
+      which: the places of its examples in the training set.
+    """
+    seen = np.zeros(len(self._order), np.int32)
+    seen[which] = classes + 1
+    seen = devices.sum_over_workers(self._strategy, seen)
+    before = self._last_classes[LAST_CLASSES]
+    both = (seen > 0) & (before >= 0)
+    changes = np.sum(before[both] != seen[both] - 1)
+    self._last_classes[LAST_CLASSES] = np.where(seen > 0, seen - 1, before)
+    return float(changes) if both.any() else None
 
   def validate(self) -> dict[str, float | None]:
     """Accuracy of each network on the validation set, noisy and clean."""
@@ -206,13 +231,16 @@ class Trainer:
       arrays[name] = np.asarray(variable.numpy())
       if not np.all(np.isfinite(arrays[name])):
         raise DivergedError(f"weights {name.removeprefix('model/')}")
-    return arrays
+    return arrays | self._last_classes
 
   def restore(self, arrays: dict[str, np.ndarray]) -> None:
     """Sets variables to what `state` returned, or to the model's part of it."""
     variables = self._variables()
     for name, array in arrays.items():
-      variables[name].assign(array)
+      if name in self._last_classes:
+        self._last_classes[name] = array
+      else:
+        variables[name].assign(array)
 
   def _variables(self) -> dict[str, keras.Variable | tf.Variable]:
     return {**loading.by_path(self.model.variables, 'model/'),

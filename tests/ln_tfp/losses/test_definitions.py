@@ -161,6 +161,9 @@ ALL = {
     'nan': losses.NoiseAgainstNoise(.2, gradient='log_softmax', seed=1),
     'het': losses.HeteroscedasticNLL(np.int64(7), np.float32(.5), seed=1),
     'ln': ln_tfp.NegativeLogLikelihood(np.float32(.25), np.int32(5)),
+    'isometric': losses.IsometricNLL(np.float32(.25)),
+    'bootstrapping': losses.Bootstrapping(np.float32(.25), 'hard'),
+    'eps': losses.EpsilonSoftmax(np.float32(.25), 1, np.int64(7)),
 }
 
 

@@ -32,6 +32,8 @@ CASES = {
             outputs, temperature=.5)),
     'LN': (lambda: ln_tfp.LogisticNormalHead(K),
            losses.NegativeLogLikelihood, ln_tfp.probabilities),
+    'LN-ilr': (lambda: ln_tfp.LogisticNormalHead(K), losses.IsometricNLL,
+               ln_tfp.probabilities),
 }
 RANDOM = ('NAN', 'Het', 'Het-tau-Sigma')
 
