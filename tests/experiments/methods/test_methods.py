@@ -27,6 +27,11 @@ LABELS = tf.constant([0, 2, 1, 1])
 IDS = tf.constant([4, 9, 2, 7], tf.int64)
 
 all_methods = pytest.mark.parametrize('name', methods.NAMES)
+# Compiling takes its time: only the paper's in the quick tests.
+compiled_methods = pytest.mark.parametrize('name', [
+    name if name in grids.METHODS
+    else pytest.param(name, marks=pytest.mark.slow)
+    for name in methods.NAMES])
 
 
 def _method(name):
@@ -85,7 +90,7 @@ def _compiled(name, jit_compile):
       outputs, labels, tf.constant(1), tf.constant(2, tf.int64), IDS)
 
 
-@all_methods
+@compiled_methods
 def test_a_graph_agrees_with_eager_execution(name):
   outputs = _outputs(name)
   actual = _compiled(name, jit_compile=False)(outputs, LABELS)
@@ -93,7 +98,7 @@ def test_a_graph_agrees_with_eager_execution(name):
     np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
-@all_methods
+@compiled_methods
 def test_xla_agrees_and_gives_nan_for_labels_that_are_no_class(name):
   """XLA drops checks; NaN is what is left to stop training on nonsense."""
   outputs = _outputs(name)

@@ -148,7 +148,7 @@ def test_each_trains_under_xla_and_survives_saving(name, tmp_path):
       keras.layers.Dense(3, dtype='float32')])
   model.compile(
       keras.optimizers.Adam(.05), loss=CLASSES[name](), jit_compile=True)
-  model.fit(x, y, batch_size=60, epochs=15, verbose=0)
+  model.fit(x, y, batch_size=60, epochs=10, verbose=0)
   assert np.mean(model.predict(x, verbose=0).argmax(1) == y) > .9
   model.save(tmp_path / 'model.keras')
   loaded = keras.saving.load_model(tmp_path / 'model.keras')
