@@ -86,6 +86,7 @@ def trained_with_trained_parts():
   return train(keras.Model(x, train(sequential())(x)))
 
 
+@pytest.mark.slow
 def test_the_classifier_of_a_trained_model_loads_without_ln_tfp(tmp_path):
   models = {'nested': trained_with_trained_parts(),
             'sequential': train(sequential()),

@@ -1,8 +1,5 @@
 """The library inside Keras: fit, save, replicas, XLA, tf_keras."""
 
-import subprocess
-import sys
-import textwrap
 
 import keras
 import numpy as np
@@ -31,9 +28,9 @@ def small_data(n=70):
 def test_fit_learns_in_every_mode(settings):
   x, y = small_data(320)
   model = small_model()
-  model.compile(keras.optimizers.Adam(3e-2), loss=ln_tfp.nll,
+  model.compile(keras.optimizers.Adam(.1), loss=ln_tfp.nll,
                 metrics=[ln_tfp.Accuracy()], **settings)
-  model.fit(x, y, epochs=15, verbose=0)
+  model.fit(x, y, epochs=4, verbose=0)
   assert model.evaluate(x, y, verbose=0)[1] > .8
 
 
@@ -92,61 +89,6 @@ def test_keras_own_accuracy_fails_loudly_on_packed_outputs():
     model.fit(x, y, verbose=0)
 
 
-@pytest.mark.slow
-def test_a_compiled_model_continues_in_a_fresh_process(tmp_path):
-  x, y = small_data()
-  model = small_model(rank=2)
-  model.compile('adam', loss=ln_tfp.nll, metrics=[ln_tfp.Accuracy()])
-  model.fit(x, y, verbose=0)
-  model.save(tmp_path / 'model.keras')
-  np.savez(tmp_path / 'data.npz', x=x, y=y)
-  script = textwrap.dedent("""
-      import keras, numpy as np
-      import ln_tfp
-      data = np.load('data.npz')
-      model = keras.models.load_model('model.keras')
-      np.save('out.npy', model.predict(data['x'], verbose=0))
-      model.fit(data['x'], data['y'], verbose=0)
-      assert isinstance(model.layers[-1], ln_tfp.LogisticNormalHead)
-      """)
-  subprocess.run([sys.executable, '-c', script], cwd=tmp_path, check=True,
-                 capture_output=True)
-  np.testing.assert_array_equal(
-      np.load(tmp_path / 'out.npy'), model.predict(x, verbose=0))
-
-
-@pytest.mark.slow
-def test_two_replicas_train_like_one(tmp_path):
-  script = textwrap.dedent("""
-      import sys
-      import keras, numpy as np, tensorflow as tf
-      import ln_tfp
-      cpu = tf.config.list_physical_devices('CPU')[0]
-      tf.config.set_logical_device_configuration(
-          cpu, 2 * [tf.config.LogicalDeviceConfiguration()])
-      rng = np.random.default_rng(0)
-      x = rng.normal(size=(128, 6)).astype('float32')
-      y = x[:, :3].argmax(axis=1)
-      weights = []
-      for strategy in (tf.distribute.get_strategy(),
-                       tf.distribute.MirroredStrategy(['CPU:0', 'CPU:1'])):
-        keras.utils.set_random_seed(1)
-        with strategy.scope():
-          model = keras.Sequential([
-              keras.layers.Input((6,)),
-              keras.layers.Dense(16, activation='relu'),
-              ln_tfp.LogisticNormalHead(3)])
-          model.compile(keras.optimizers.SGD(1e-2, .9), loss=ln_tfp.nll,
-                        metrics=[ln_tfp.Accuracy()])
-        model.fit(x, y, batch_size=32, epochs=2, shuffle=False, verbose=0)
-        weights.append(model.get_weights())
-      for one, two in zip(*weights):
-        np.testing.assert_allclose(one, two, atol=1e-5)
-      """)
-  subprocess.run([sys.executable, '-W', 'ignore', '-c', script], cwd=tmp_path,
-                 check=True, capture_output=True)
-
-
 def test_distribution_outputs_of_tf_keras_train():
   import tensorflow_probability as tfp
   import tf_keras
@@ -197,7 +139,8 @@ def test_ln_learns_through_noise_where_cross_entropy_memorises(
     model = keras.Sequential([
         keras.layers.Input((64,)), keras.layers.Dense(256, activation='relu'),
         keras.layers.Dense(256, activation='relu'), head])
-    model.compile(keras.optimizers.Adam(1e-3), loss=loss, metrics=[metric])
+    model.compile(keras.optimizers.Adam(1e-3), loss=loss, metrics=[metric],
+                  steps_per_execution=21)  # an epoch: most of the time is Keras
     model.fit(*train, batch_size=64, epochs=100, verbose=0)
     accuracy[name] = model.evaluate(*test, verbose=0)[1]
   assert accuracy['LN'] >= at_least

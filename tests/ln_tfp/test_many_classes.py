@@ -1,9 +1,5 @@
 """The head for many classes: equal to the packed one, inside Keras."""
 
-import subprocess
-import sys
-import textwrap
-
 import keras
 import numpy as np
 import pytest
@@ -280,63 +276,6 @@ def test_a_loss_without_its_head_says_so():
   config = head.loss().get_config()
   with pytest.raises(ValueError, match='compile=False'):
     type(head.loss()).from_config({**config, 'head': 'elsewhere'})
-
-
-@pytest.mark.slow
-def test_a_compiled_model_continues_in_a_fresh_process(tmp_path):
-  x, noisy, _ = make_data()
-  model, head = make_model(tied=True)
-  model.compile('adam', loss=head.loss(), metrics=[head.accuracy()])
-  model.fit(x, noisy, verbose=0)
-  model.save(tmp_path / 'model.keras')
-  np.savez(tmp_path / 'data.npz', x=x, y=noisy)
-  script = textwrap.dedent("""
-      import keras, numpy as np
-      import ln_tfp
-      data = np.load('data.npz')
-      first = ln_tfp.ManyClassesHead(3)  # of the same name as the loaded one
-      model = keras.models.load_model('model.keras')
-      np.save('out.npy', model.evaluate(data['x'], data['y'], verbose=0))
-      before = model.get_weights()
-      model.fit(data['x'], data['y'], verbose=0)
-      assert all(np.abs(a - b).max() > 0.
-                 for a, b in zip(before, model.get_weights()))
-      """)
-  subprocess.run([sys.executable, '-c', script], cwd=tmp_path, check=True,
-                 capture_output=True)
-  np.testing.assert_allclose(
-      np.load(tmp_path / 'out.npy'), model.evaluate(x, noisy, verbose=0),
-      rtol=1e-5)
-
-
-def test_two_replicas_train_like_one(tmp_path):
-  script = textwrap.dedent("""
-      import keras, numpy as np, tensorflow as tf
-      import ln_tfp
-      cpu = tf.config.list_physical_devices('CPU')[0]
-      tf.config.set_logical_device_configuration(
-          cpu, 2 * [tf.config.LogicalDeviceConfiguration()])
-      rng = np.random.default_rng(0)
-      x = rng.normal(size=(128, 6)).astype('float32')
-      y = x.argmax(axis=1)
-      weights = []
-      for strategy in (tf.distribute.get_strategy(),
-                       tf.distribute.MirroredStrategy(['CPU:0', 'CPU:1'])):
-        keras.utils.set_random_seed(1)
-        with strategy.scope():
-          head = ln_tfp.ManyClassesHead(6)
-          model = keras.Sequential([
-              keras.layers.Input((6,)),
-              keras.layers.Dense(16, activation='relu'), head])
-          model.compile(keras.optimizers.SGD(1e-2, .9), loss=head.loss(),
-                        metrics=[head.accuracy()])
-        model.fit(x, y, batch_size=32, epochs=2, shuffle=False, verbose=0)
-        weights.append(model.get_weights())
-      for one, two in zip(*weights):
-        np.testing.assert_allclose(one, two, atol=1e-5)
-      """)
-  subprocess.run([sys.executable, '-W', 'ignore', '-c', script], cwd=tmp_path,
-                 check=True, capture_output=True)
 
 
 def test_top_k_of_many_chunks_is_that_of_all_logits(monkeypatch):

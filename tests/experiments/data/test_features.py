@@ -2,8 +2,6 @@
 
 import dataclasses
 import json
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -168,16 +166,3 @@ def test_missing_features_name_the_command_that_makes_them(tmp_path):
       data.MissingDataError,
       match=r'experiments\.embed --dataset=cifar10 --data_dir='):
     data.load('cifar10_features', tmp_path)
-
-
-@pytest.mark.slow
-def test_the_program_refuses_what_it_cannot_embed(tmp_path):
-  for arguments, message in (
-      (['--dataset=digits', '--backbone=x.keras'], 'There is no backbone'),
-      (['--dataset=digits'], '--backbone: say which')):
-    done = subprocess.run(
-        [sys.executable, '-m', 'experiments.embed', *arguments,
-         f'--data_dir={tmp_path}', f'--output_dir={tmp_path}'],
-        capture_output=True, text=True, check=False)
-    assert done.returncode
-    assert message in done.stderr and 'Traceback' not in done.stderr
