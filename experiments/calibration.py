@@ -19,6 +19,7 @@ import dataclasses
 import json
 import pathlib
 
+from etils import epy
 import numpy as np
 
 from experiments import data
@@ -28,38 +29,44 @@ from experiments.output import tables
 from experiments.paper import grids
 from experiments.paper import published
 from experiments.sweep import launch
+from experiments.sweep import store
 from experiments.training import evaluation
 
+with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
+  from ln_tfp import files
 
-def measurement(run):
+
+def measurement(key, output_dir):
   """The file with the measurement of a run."""
-  return pathlib.Path(
-      app.FLAGS.output_dir) / 'calibration' / f'{run.key}.json'
+  return pathlib.Path(output_dir) / 'calibration' / f'{key}.json'
 
 
-def measure(run, result, source):
-  """Measures a network and keeps the numbers beside the results."""
-  file = measurement(run)
-  if file.exists():
-    return json.loads(file.read_text(encoding='utf-8'))
+def measure(key, dataset, output_dir, data_dir):
+  """Measures a network and keeps the numbers beside the results.
+
+  A worker does, see `launch.measure`.
+  """
+  result = store.Store(output_dir).find(key)
+  run = training.Run.from_dict(result.run)
+  source = data.load(dataset, data_dir)
   # What the network was trained on: the images are those of the clean set.
   trained = training.load_splits(
       run, source=dataclasses.replace(source, name=run.dataset)).train
   examples = source.train.subset(np.isin(source.train.ids, trained.ids))
-  probabilities = predict(run, result, examples, source)
+  probabilities = predict(run, result, examples, source, output_dir)
   nll = {
       name: evaluation.negative_log_likelihood(
           probabilities, examples.label_sets[name])
       for name in grids.ANNOTATORS}
-  document = {'key': run.key, 'annotators': source.name, 'nll': nll,
+  document = {'key': key, 'annotators': source.name, 'nll': nll,
               'mean': float(np.mean(list(nll.values())))}
-  app.write(f'calibration/{run.key}.json', json.dumps(document) + '\n')
-  return document
+  files.write_atomically(
+      measurement(key, output_dir), (json.dumps(document) + '\n').encode())
 
 
-def predict(run, result, examples, source):
+def predict(run, result, examples, source, output_dir):
   """Probabilities of the trained network, LN's with its dummy class."""
-  model = training.load_model(result, app.FLAGS.output_dir)
+  model = training.load_model(result, output_dir)
   method = run.resolve_method()
   batches = data.Batches(
       examples, batch_size=1000, preprocessing=source.preprocessing)
@@ -79,13 +86,18 @@ def main(argv):
   base = app.base_run(grids.CALIBRATION_DATASETS[dataset])
   chosen = app.choose(base, methods, ['none'])
   cells = grids.seeded(chosen, app.seeds())
+  is_measured = lambda key: measurement(key, app.FLAGS.output_dir).exists()
   results = app.train(
-      grids.flat(cells), need_weights=lambda run: not measurement(run).exists())
-  source = launch.load(dataset)
+      grids.flat(cells), need_weights=lambda run: not is_measured(run.key))
+  done = [run.key for run in grids.flat(cells)
+          if run.key in results and results[run.key].status == 'finished']
+  launch.load(dataset)  # fetched once, before the workers need it
+  launch.measure('experiments.calibration:measure', [
+      {'key': key, 'dataset': dataset, 'output_dir': app.FLAGS.output_dir,
+       'data_dir': app.FLAGS.data_dir} for key in done if not is_measured(key)])
   measured = {
-      run.key: measure(run, results[run.key], source)['mean']
-      for run in grids.flat(cells)
-      if run.key in results and results[run.key].status == 'finished'}
+      key: json.loads(measurement(key, app.FLAGS.output_dir).read_text(
+          encoding='utf-8'))['mean'] for key in done}
   table = tables.build(
       f'NLL of three annotators on the training set of {dataset}', methods,
       [tables.Column('none', 'NLL')], cells, results,

@@ -56,4 +56,4 @@ def main(argv):
 
 
 if __name__ == '__main__':
-  app.start(main)
+  app.start(main, computes=True)

@@ -269,6 +269,10 @@ def main(argv):
   results = app.train(
       [*grids.flat(pairs), log_run],
       need_weights=figures.unmeasured(residual_terms, FLAGS.output_dir))
+  done = [result for result in results.values() if result.status == 'finished']
+  figures.measure_in_workers(
+      'experiments.residuals:residual_terms', done, splits=True,
+      output_dir=FLAGS.output_dir, data_dir=FLAGS.data_dir)
   drawn = Figures(base.dataset, results, FLAGS.output_dir)
   if pairs:
     drawn.publish_pairs(pairs)

@@ -123,6 +123,9 @@ def main(argv):
     print(f"{result.run['dataset']}, {result.run['method']}: "
           f"{100 * result.metrics['test_accuracy']:.1f} % on test, fits "
           f"{100 * result.metrics['train_accuracy_given']:.1f} % of the labels")
+  figures.measure_in_workers(
+      'experiments.toy_datasets:surface', done, splits=False,
+      output_dir=FLAGS.output_dir, data_dir=FLAGS.data_dir)
   draw_them = lambda: draw(done, FLAGS.output_dir)
   figures.publish(draw_them, FLAGS.output_dir, figures.Record(
       name='toy_datasets' + ('_literal' if FLAGS.literal else ''),

@@ -87,11 +87,14 @@ flags.DEFINE_enum(
     '--stop chose.')
 
 
-def start(main: Callable[[Sequence[str]], int | None], **defaults) -> None:
+def start(
+    main: Callable[[Sequence[str]], int | None], *, computes: bool = False,
+    **defaults) -> None:
   """Runs a program; a mistake of the user ends it with one line.
 
   Args:
     main: called with what is left of the command line.
+    computes: whether it uses the GPUs itself; they are hidden from all others.
     **defaults: of flags, where this program has its own.
   """
   for name, value in defaults.items():
@@ -104,7 +107,7 @@ def start(main: Callable[[Sequence[str]], int | None], **defaults) -> None:
   signal.signal(signal.SIGTERM, _interrupt)
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')  # a user's own wins
   console.quiet_tensorflow()
-  app.run(lambda argv: guard(lambda: check_and_call(main, argv)),
+  app.run(lambda argv: guard(lambda: check_and_call(main, argv, computes)),
           flags_parser=lambda argv: guard(lambda: recipes.parse(argv)))
 
 
@@ -112,10 +115,11 @@ def _interrupt(*unused):
   raise KeyboardInterrupt
 
 
-def check_and_call(main, argv):
+def check_and_call(main, argv, computes=False):
   """Checks what all programs have in common, and calls one."""
   if len(argv) > 1:
     raise BadFlagError(f'Not a flag: {argv[1]}')
+  launch.choose_devices(computes)  # before anybody imports TensorFlow
   methods(), _noise_texts(()), seeds()  # also where they are not used
   launch.check_flags()
   return launch.call(lambda: main(argv))

@@ -17,6 +17,7 @@ import json
 import logging
 import os
 import pathlib
+import pkgutil
 import shlex
 import sys
 
@@ -24,8 +25,11 @@ from absl import flags
 from etils import epy
 import numpy as np
 
+from experiments import data
 from experiments import training
 from experiments.cli import recipes
+from experiments.sweep import launch
+from experiments.sweep import store
 
 with epy.lazy_imports():
   import matplotlib
@@ -161,7 +165,7 @@ def measured(
     *arguments: of `measure`.
     output_dir: where the results, the weights and the measurements are.
   """
-  file = _measurement(measure, result.key, output_dir)
+  file = _measurement(measure.__name__, result.key, output_dir)
   if not file.exists():
     arrays = measure(result, *arguments, output_dir=output_dir)
     content = io.BytesIO()
@@ -172,16 +176,52 @@ def measured(
     return dict(arrays)
 
 
+def measure_in_workers(
+    measure: str, found: Iterable[training.Result], *, splits: bool,
+    output_dir: str, data_dir: str | None) -> None:
+  """Measures, in worker processes, what `measured` then finds.
+
+  Args:
+    measure: MODULE:NAME of a function for `measured`, of one more argument: the
+      data of the run.
+    found: the results; those of which there is a measurement are left out.
+    splits: whether the data are the run's splits, with its noise, or the plain
+      source.
+    output_dir: where results and measurements are.
+    data_dir: where the data sets are.
+  """
+  name = measure.partition(':')[2]
+  launch.measure('experiments.output.figures:measure_one', [
+      dict(measure=measure, key=result.key, splits=splits,
+           output_dir=str(output_dir), data_dir=data_dir)
+      for result in found
+      if not _measurement(name, result.key, output_dir).exists()])
+
+
+def measure_one(
+    measure: str, key: str, splits: bool, output_dir: str,
+    data_dir: str | None) -> None:
+  """What a worker does for `measure_in_workers`."""
+  result = store.Store(output_dir).find(key)
+  run = training.Run.from_dict(result.run)
+  source = data.load(run.dataset, data_dir)
+  if splits:
+    source = training.load_splits(run, source=source)
+  measured(
+      pkgutil.resolve_name(measure), result, source, output_dir=output_dir)
+
+
 def unmeasured(
     measure: Measure,
     output_dir: str | os.PathLike) -> Callable[[training.Run], bool]:
   """The predicate whether a run's weights are still needed by `measured`."""
-  return lambda run: not _measurement(measure, run.key, output_dir).exists()
+  return lambda run: not _measurement(
+      measure.__name__, run.key, output_dir).exists()
 
 
 def _measurement(
-    measure: Measure, key: str, output_dir: str | os.PathLike) -> pathlib.Path:
-  return pathlib.Path(output_dir) / measure.__name__ / f'{key}.npz'
+    measure: str, key: str, output_dir: str | os.PathLike) -> pathlib.Path:
+  return pathlib.Path(output_dir) / measure / f'{key}.npz'
 
 
 def finished(

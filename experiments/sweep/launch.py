@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
 import contextlib
 import errno
 import functools
 import importlib.util
 import os
 import pathlib
+import pkgutil
 import sys
+from typing import Any
 from typing import TextIO
 
 from absl import flags
-from etils import epy
 
 from experiments import data
 from experiments import training
@@ -22,13 +25,12 @@ from experiments.cli import pairs
 from experiments.cli import recipes
 from experiments.sweep import agenda as agenda_lib
 from experiments.sweep import estimates as estimates_lib
+from experiments.sweep import in_process
+from experiments.sweep import machine
 from experiments.sweep import multi_worker
 from experiments.sweep import plan as plan_lib
 from experiments.sweep import pool as pool_lib
 from experiments.training import fingerprint
-
-with epy.lazy_imports():
-  import tensorflow as tf
 
 FLAGS = flags.FLAGS
 
@@ -47,7 +49,8 @@ flags.DEFINE_float(
     'CPUs that Ray reserves for a run; also its threads. Default: 1.')
 flags.DEFINE_float(
     'gpus_per_run', None,
-    'GPUs that Ray reserves for a run, or a fraction of one. Default: 0.')
+    'GPUs that Ray reserves for a run, or a fraction of one. Default: 1 where '
+    'the cluster has GPUs, otherwise 0.')
 flags.DEFINE_integer(
     'jobs', None,
     'Worker processes. Default: one per GPU, or per core where there is none.')
@@ -78,6 +81,14 @@ flags.DEFINE_bool(
     'dry_run', False, 'List the runs with an estimate of the time, and end.')
 flags.DEFINE_string(
     'tensorboard', None, 'Directory for TensorBoard logs, one per run.')
+flags.DEFINE_bool(
+    'keep_logs', False,
+    'Keep the logs of all runs in OUTPUT_DIR/logs; by default only those of '
+    'runs that failed stay.')
+flags.DEFINE_bool(
+    'in_process', False,
+    'With --jobs=1: train in this process, for a debugger. A run that fails '
+    'ends the program with its traceback.')
 
 
 class IncompleteError(RuntimeError):
@@ -90,6 +101,12 @@ def check_flags() -> None:
     raise recipes.BadFlagError(
         f'--jobs: must be at least 1. Received: {FLAGS.jobs}')
   _check_launcher()
+  if FLAGS.in_process and (
+      FLAGS.launcher != 'local' or FLAGS.strategy == 'multi_worker'
+      or FLAGS.jobs != 1):
+    raise recipes.BadFlagError(
+        '--in_process: needs --jobs=1, --launcher=local and a --strategy '
+        'other than multi_worker.')
   if FLAGS.strategy == 'multi_worker':
     multi_worker.check_flags()
     if not multi_worker.is_chief():
@@ -154,7 +171,8 @@ def _check_launcher() -> None:
   if not 0 < cpus < float('inf'):
     raise recipes.BadFlagError(
         f'--cpus_per_run: must be positive. Received: {cpus}')
-  if not 0 <= gpus < float('inf') or (gpus > 1 and gpus != int(gpus)):
+  if gpus is not None and (
+      not 0 <= gpus < float('inf') or (gpus > 1 and gpus != int(gpus))):
     raise recipes.BadFlagError(
         '--gpus_per_run: must be a fraction of 1 or a whole number. '
         f'Received: {gpus}')
@@ -163,10 +181,10 @@ def _check_launcher() -> None:
         "--launcher: Ray is not installed; pip install -e '.[ray]' does that.")
 
 
-def _per_run() -> tuple[float, float]:
-  """CPUs and GPUs that Ray reserves for a run."""
+def _per_run() -> tuple[float, float | None]:
+  """CPUs and GPUs that Ray reserves for a run; None asks the cluster."""
   cpus = 1. if FLAGS.cpus_per_run is None else FLAGS.cpus_per_run
-  return cpus, FLAGS.gpus_per_run or 0.
+  return cpus, FLAGS.gpus_per_run
 
 
 def make_plan(
@@ -201,6 +219,8 @@ def train(
   for problem in plan.problems():
     print(f'Not a result, left alone: {problem}', file=sys.stderr)
   with contextlib.closing(_make_pool(bool(plan.pending))) as pool:
+    if plan.pending:
+      _say_on_what(pool)
     _announce(plan, pool.slots)
     if plan.pending and is_read_only():
       raise recipes.BadFlagError(
@@ -210,7 +230,8 @@ def train(
       _prepare(plan.pending.values())
     results = plan_lib.execute(
         plan, pool, data_dir=FLAGS.data_dir, strategy=FLAGS.strategy,
-        tensorboard_dir=FLAGS.tensorboard)
+        tensorboard_dir=FLAGS.tensorboard, keep_logs=FLAGS.keep_logs,
+        in_process=FLAGS.in_process)
   for line in fingerprint.notes(results.values(), names=False):
     print(line, file=sys.stderr)
   for line in results.remarks:
@@ -269,12 +290,14 @@ def _make_pool(needed: bool) -> plan_lib.Pool:
       pool.close()
       raise recipes.BadFlagError(
           '--cpus_per_run, --gpus_per_run: no node of the cluster has that '
-          f'much. Received: {cpus:g} and {gpus:g}')
+          f'much. Received: {cpus:g} and {pool.gpus_per_run:g}')
     return pool
   if FLAGS.strategy == 'multi_worker' and not FLAGS.dry_run:
     return multi_worker.connect(_load_once)
   takes_all = FLAGS.strategy in ('mirrored', 'multi_worker')
-  gpus = [] if takes_all else _gpus()
+  if FLAGS.in_process:
+    return in_process.Pool()
+  gpus = [] if takes_all else machine.gpu_ids()
   return pool_lib.Pool(FLAGS.jobs or (1 if takes_all else None), gpus)
 
 
@@ -333,10 +356,48 @@ def _load_once(dataset: str) -> data.Source:
   return load(dataset)
 
 
-def _gpus() -> list[str]:
-  """The GPUs that this process may use, by their CUDA names."""
-  count = len(tf.config.list_physical_devices('GPU'))
-  visible = os.environ.get('CUDA_VISIBLE_DEVICES')
-  if visible:
-    return visible.split(',')[:count]
-  return [str(index) for index in range(count)]
+def choose_devices(computes: bool = False) -> None:
+  """Hides the GPUs from this process, unless it is the one that computes."""
+  if computes or FLAGS.strategy == 'multi_worker' or FLAGS.in_process:
+    machine.show_gpus()
+  else:
+    machine.hide_gpus()
+
+
+def _say_on_what(pool: plan_lib.Pool) -> None:
+  """The first line of a sweep: on what it trains."""
+  text = getattr(pool, 'trains_on', machine.trains_on)()
+  print(f'Trains on {text}.', file=sys.stderr)
+  if FLAGS.launcher == 'local' and machine.warning():
+    print(machine.warning(), file=sys.stderr)
+
+
+def measure(function: str, calls: Sequence[Mapping[str, Any]]) -> None:
+  """Calls a function that needs a trained network, in worker processes.
+
+  Args:
+    function: MODULE:NAME; what it finds it writes to files.
+    calls: the arguments of each call, by name, as JSON-able values.
+  """
+  if FLAGS.strategy == 'multi_worker' or FLAGS.in_process:
+    for arguments in calls:  # the devices are this process's
+      pkgutil.resolve_name(function)(**arguments)
+    return
+  left = {str(index): arguments for index, arguments in enumerate(calls)}
+  if not left:
+    return
+  gpus = machine.gpu_ids()
+  running, failures = 0, []
+  with contextlib.closing(pool_lib.Pool(FLAGS.jobs, gpus)) as pool:
+    while left or running:
+      while left and running < pool.slots:
+        key, arguments = left.popitem()
+        pool.submit(key, {'call': function, 'arguments': dict(arguments)})
+        running += 1
+      for _, answer in pool.wait(1.):
+        running -= 'status' in answer
+        if answer.get('status') in ('failed', 'died'):
+          failures.append(answer['message'])
+  if failures:
+    raise IncompleteError(
+        f'{len(failures)} of {len(calls)} measurements failed: {failures[0]}')

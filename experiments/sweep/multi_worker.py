@@ -30,6 +30,7 @@ from experiments import data
 from experiments import training
 from experiments.cli import recipes
 from experiments.sweep import locks
+from experiments.sweep import logs
 from experiments.sweep import worker
 from experiments.training import cluster
 
@@ -46,6 +47,10 @@ flags.DEFINE_float(
     'wait_seconds', 300.,
     'How long the workers of --strategy=multi_worker wait for each other at '
     'the start.')
+flags.DEFINE_bool(
+    'allow_public_addresses', False,
+    'Let the workers of --strategy=multi_worker have addresses of the '
+    'internet. TensorFlow obeys whoever reaches their ports.')
 
 
 class FailedRunError(RuntimeError):
@@ -55,7 +60,9 @@ class FailedRunError(RuntimeError):
 def check_flags() -> None:
   """Refuses what cannot work with several workers."""
   with recipes.naming('strategy'):
-    cluster.read()
+    workers = cluster.read()
+    if not FLAGS.allow_public_addresses:
+      cluster.check_private(workers)
   if FLAGS.jobs not in (None, 1):
     raise recipes.BadFlagError(
         '--jobs: must be 1 with --strategy=multi_worker, where a run takes all '
@@ -127,7 +134,8 @@ def connect(load: Load) -> Pool:
 
 def _strategy() -> tf.distribute.Strategy:
   return training.create_strategy(
-      'multi_worker', wait_seconds=FLAGS.wait_seconds)
+      'multi_worker', wait_seconds=FLAGS.wait_seconds,
+      allow_public=FLAGS.allow_public_addresses)
 
 
 class Pool:
@@ -172,6 +180,12 @@ class Pool:
       return [answer]
     key, future = self._task
     return [(key, future.result())]
+
+  def trains_on(self) -> str:
+    """All workers, for a person."""
+    device = devices.describe(self._strategy)
+    return (f'{device["workers"]} workers with {device["replicas"]} '
+            f'{device["kind"]}s ({device["name"]})')
 
   def close(self) -> None:
     """Does nothing: the workers stay for the next sweep until `dismiss`."""
@@ -228,6 +242,8 @@ def _train(task, strategy, load, tell=lambda told: None):
   except training.LostWorkerError:
     raise
   except Exception as error:  # of the data, the disk, a setting, ...
+    if devices.worker(strategy)[0] == 0:
+      logs.save_traceback(task)
     raise FailedRunError(
         f'{task["key"]}: {type(error).__name__}: {error} The other workers '
         'end, too.') from error

@@ -20,6 +20,7 @@ from typing import TextIO
 
 from experiments import training
 from experiments.sweep import estimates as estimates_lib
+from experiments.sweep import logs
 from experiments.sweep import progress
 from experiments.sweep import store as store_lib
 from experiments.training import fingerprint
@@ -214,8 +215,11 @@ class _Sweep:
       counter, most = (
           (self._losses, _LOSSES) if lost else (self._tries, _TRIES))
       counter[run.key] += 1
-      self._retry(run, answer.get('message', 'left no result'),
-                  counter[run.key] < most)
+      message = answer.get('message', 'left no result')
+      log = logs.path(self._plan.output_dir, run.key)
+      if log.exists():
+        message += f' (log: {log})'
+      self._retry(run, message, counter[run.key] < most)
 
   def _retry(self, run: training.Run, message: str, again: bool) -> None:
     if again:
@@ -243,6 +247,7 @@ class _Sweep:
 def execute(
     plan: Plan, pool: Pool | None, *, data_dir: str | None = None,
     strategy: str = 'auto', tensorboard_dir: str | None = None,
+    keep_logs: bool = False, in_process: bool = False,
     stream: TextIO | None = None) -> Results:
   """Trains all runs of a plan that are not finished.
 
@@ -252,6 +257,8 @@ def execute(
     data_dir: where the data sets are.
     strategy: see `training.create_strategy`.
     tensorboard_dir: for TensorBoard logs.
+    keep_logs: whether the logs of runs that succeed stay, too.
+    in_process: whether the pool is this process: what runs print is seen.
     stream: for the progress; None is stderr.
 
   Returns:
@@ -262,7 +269,7 @@ def execute(
   task = dict(
       output_dir=os.path.abspath(plan.output_dir), data_dir=data_dir,
       strategy=strategy, tensorboard_dir=tensorboard_dir,
-      retrain=plan.retrain)
+      retrain=plan.retrain, keep_logs=keep_logs, in_process=in_process)
   with progress.Display(
       stream or sys.stderr, plan.pending.values(), len(plan.results),
       plan.estimate()) as display:

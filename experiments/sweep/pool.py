@@ -11,10 +11,17 @@ import tempfile
 import time
 from typing import Any
 
+from experiments.sweep import machine
+
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _TERM_SECONDS = 3.
-# TensorFlow keeps some megabytes of each network: a fresh process has none.
+# TensorFlow keeps some megabytes of each network: a process that has grown by
+# this much since its first run is replaced by a fresh one.
+GROWTH_BYTES = 2**29
+# Where nobody says what a process has grown by.
 TASKS_PER_WORKER = 100
+# What a process of a small run takes; more are not started than fit.
+WORKER_BYTES = 2**30
 
 
 def threads_environment(threads: int) -> dict[str, str]:
@@ -35,13 +42,14 @@ class Worker:
   def __init__(self, module: str, environment: dict[str, str]):
     self.key = None
     self.tasks = 0
+    self._bytes = []  # after its runs
     self._errors = tempfile.TemporaryFile()  # noqa: SIM115, closed by `wait`
     path = os.pathsep.join(
         filter(None, [str(_ROOT), os.environ.get('PYTHONPATH')]))
     self._process = subprocess.Popen(
         [sys.executable, '-m', module],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
-        env={**os.environ, 'PYTHONPATH': path, **environment})
+        env={**machine.environment(), 'PYTHONPATH': path, **environment})
     os.set_blocking(self._process.stdout.fileno(), False)
     self._rest = b''
 
@@ -69,7 +77,15 @@ class Worker:
     # A run that is trained elsewhere leaves nothing behind here.
     self.tasks += sum(
         answer.get('status') in ('done', 'failed') for answer in answers)
+    self._bytes += [answer['bytes'] for answer in answers if 'bytes' in answer]
     return answers
+
+  @property
+  def is_worn_out(self) -> bool:
+    """Whether its memory has grown so much that a fresh one is better."""
+    if self._bytes:
+      return self._bytes[-1] - self._bytes[0] > GROWTH_BYTES
+    return self.tasks >= TASKS_PER_WORKER
 
   def end(self) -> None:
     """Asks the process to end; `wait` makes sure."""
@@ -104,7 +120,7 @@ class Pool:
 
   Args:
     jobs: the number of workers; None is one per GPU, or one per core where
-      there is none.
+      there is none, as many as the memory has room for.
     gpus: the names of the GPUs for `CUDA_VISIBLE_DEVICES`, shared out over the
       workers.
     module: the program of a worker.
@@ -115,8 +131,8 @@ class Pool:
       module: str = 'experiments.sweep.worker'):
     self._module = module
     self._gpus = gpus or []
-    cores = len(os.sched_getaffinity(0))
-    self.slots = jobs or len(self._gpus) or cores
+    cores = machine.cores()
+    self.slots = jobs or len(self._gpus) or _that_fit(cores)
     self._threads = cores // self.slots
     self._workers = [None] * self.slots
     self._selector = selectors.DefaultSelector()
@@ -126,7 +142,7 @@ class Pool:
     for index, worker in enumerate(self._workers):
       if worker is not None and worker.key is not None:
         continue
-      if worker is not None and worker.tasks >= TASKS_PER_WORKER:
+      if worker is not None and worker.is_worn_out:
         worker.end()
         self._remove(index)
       if self._workers[index] is None:
@@ -143,6 +159,8 @@ class Pool:
     for event, _ in self._selector.select(seconds):
       worker = event.fileobj
       for answer in worker.receive():
+        if self._gpus and 'progress' in answer:
+          answer['progress']['place'] = f'GPU {self._gpu(event.data)}'
         answers.append((worker.key, answer))
         if answer.get('status') == 'died':
           self._remove(event.data)
@@ -174,6 +192,16 @@ class Pool:
   def _environment(self, index: int) -> dict[str, str]:
     environment = threads_environment(self._threads)
     if self._gpus:
-      environment['CUDA_VISIBLE_DEVICES'] = self._gpus[
-          index % len(self._gpus)]
+      environment['CUDA_VISIBLE_DEVICES'] = self._gpu(index)
     return environment
+
+  def _gpu(self, index: int) -> str:
+    return self._gpus[index % len(self._gpus)]
+
+
+def _that_fit(cores: int) -> int:
+  """A process a core, as far as the memory goes."""
+  available = machine.available_bytes()
+  if available is None:
+    return cores
+  return max(1, min(cores, available // WORKER_BYTES))

@@ -22,7 +22,8 @@ _LINE_SECONDS = 10.
 class Display:
   """Bars on a terminal, a line now and then elsewhere.
 
-  On a terminal there is a bar for the sweep and one for each run.
+  On a terminal there is a bar for the sweep and one for each run, which names
+  its GPU where there are GPUs.
 
   Args:
     stream: where to write.
@@ -67,6 +68,8 @@ class Display:
       self._runs[key] = self._bars.add_task(key)
     name = key.rpartition('-')[0]  # without the digest: there is little room
     text = f'{name}  epoch {told["epoch"]}/{told["epochs"]}'
+    if 'place' in told:
+      text = f'{told["place"]}: {text}'
     text += f'  loss {told["loss"]:.4g}'
     if told['accuracy'] is not None:
       text += f'  accuracy {100 * told["accuracy"]:.2f} %'

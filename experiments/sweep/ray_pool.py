@@ -11,8 +11,10 @@ import contextlib
 import logging
 import os
 import pathlib
+import shutil
 import signal
 import socket
+import tempfile
 import threading
 import time
 from typing import Any
@@ -22,6 +24,7 @@ import ray
 
 from experiments import training
 from experiments.sweep import locks
+from experiments.sweep import machine
 from experiments.sweep import pool as pool_lib
 from experiments.sweep import ray_worker
 from ln_tfp import files
@@ -51,22 +54,31 @@ class Pool:
     address: of a node of the cluster, HOST:PORT or 'auto'; this machine must be
       one of its nodes. None starts a cluster of this machine alone.
     cpus_per_run: CPUs that Ray reserves for a run; also its threads.
-    gpus_per_run: GPUs that Ray reserves for a run; it sees no others.
+    gpus_per_run: GPUs that Ray reserves for a run; it sees no others. None is
+      one where the cluster has GPUs.
     module: has `train_alone`, see `worker`.
   """
 
   def __init__(
       self, address: str | None = None, cpus_per_run: float = 1.,
-      gpus_per_run: float = 0., module: str = 'experiments.sweep.worker'):
-    self._needs = {'CPU': cpus_per_run, 'GPU': gpus_per_run}
+      gpus_per_run: float | None = None,
+      module: str = 'experiments.sweep.worker'):
     self._module = module
     self._running = {}  # stream of answers -> (key, output directory, lock)
     self._answers = []
     self._slots, self._next_look = 0, 0.
-    _connect(address, self._runtime())
+    self._temporary = None if address else _private_directory()
+    self._needs = {'CPU': cpus_per_run, 'GPU': gpus_per_run or 0.}
+    with machine.gpus_shown():  # the cluster of this machine counts them
+      _connect(address, self._runtime(), self._temporary)
+    if gpus_per_run is None:
+      has_gpus = ray.cluster_resources().get('GPU', 0.) >= 1.
+      self._needs['GPU'] = gpus_per_run = 1. if has_gpus else 0.
+    self.gpus_per_run = gpus_per_run
+    variables = {} if gpus_per_run else {'CUDA_VISIBLE_DEVICES': '-1'}
     self._perform = ray.remote(
         num_cpus=cpus_per_run, num_gpus=gpus_per_run, max_retries=0,
-        num_returns='streaming',
+        num_returns='streaming', runtime_env={'env_vars': variables},
         # TensorFlow stays with the GPUs that it has seen first, and the next
         # task may be given others.
         max_calls=1 if gpus_per_run else pool_lib.TASKS_PER_WORKER)(
@@ -121,6 +133,14 @@ class Pool:
       lock.close()
     self._running = {}
     ray.shutdown()
+    if self._temporary is not None:
+      shutil.rmtree(self._temporary, ignore_errors=True)
+
+  def trains_on(self) -> str:
+    """The cluster, for a person."""
+    there = ray.cluster_resources()
+    gpus = f'{there.get("GPU", 0.):g} GPUs and ' if self._needs['GPU'] else ''
+    return f'a Ray cluster: {gpus}{there.get("CPU", 0.):g} CPU cores'
 
   def _receive(
       self, stream: ray.ObjectRefGenerator) -> tuple[str, dict[str, Any]]:
@@ -143,14 +163,23 @@ class Pool:
     packages = {'experiments', 'ln_tfp', self._module.partition('.')[0]}
     environment = pool_lib.threads_environment(int(self._needs['CPU'])) | {
         name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    if not self._needs['GPU']:
-      environment['CUDA_VISIBLE_DEVICES'] = '-1'
     return {
         'py_modules': [str(_ROOT / name) for name in sorted(packages)],
         'excludes': ['__pycache__'], 'env_vars': environment}
 
 
-def _connect(address: str | None, runtime: dict[str, Any]) -> None:
+def _private_directory() -> pathlib.Path:
+  """A new directory that nobody else can enter, with a short name.
+
+  Ray's own default, /tmp/ray, belongs to whoever came first; and the names of
+  its sockets must not have more than 107 bytes.
+  """
+  return pathlib.Path(tempfile.mkdtemp(prefix='ln-ray-', dir='/tmp'))
+
+
+def _connect(
+    address: str | None, runtime: dict[str, Any],
+    temporary: pathlib.Path | None) -> None:
   """Connects to a cluster; raises `ConnectionError` where there is none."""
   arguments = dict(
       runtime_env=runtime, log_to_driver=False, logging_level=logging.ERROR)
@@ -158,8 +187,8 @@ def _connect(address: str | None, runtime: dict[str, Any]) -> None:
   try:
     if address is None:
       os.environ.update(SETTINGS | os.environ)
-      ray.init('local', num_cpus=len(os.sched_getaffinity(0)),
-               include_dashboard=False, **arguments)
+      ray.init('local', num_cpus=machine.cores(), include_dashboard=False,
+               _temp_dir=str(temporary), **arguments)
     else:
       _check_answers(address)
       try:

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from collections.abc import Iterator
+import errno
 import importlib
 import os
 import pathlib
 import queue
 import shutil
+import stat
 import tempfile
 import threading
 import traceback
@@ -35,7 +37,8 @@ def _answer(
     put({'status': 'done', 'files': found})
   except Exception as error:  # pylint: disable=broad-except
     traceback.print_exc()
-    put({'status': 'failed', 'message': f'{type(error).__name__}: {error}'})
+    put({'status': 'failed', 'message': f'{type(error).__name__}: {error}',
+         'files': {f'logs/{task["key"]}.log': traceback.format_exc().encode()}})
 
 
 def _train(task: dict[str, Any], tell: worker.Tell) -> dict[str, bytes]:
@@ -44,8 +47,7 @@ def _train(task: dict[str, Any], tell: worker.Tell) -> dict[str, bytes]:
   reachable = _is_reachable(directory, task['identity'])
   if not reachable:
     # The same at each try: this node may have a checkpoint.
-    directory = pathlib.Path(tempfile.gettempdir(), f'ln_tfp-{os.getuid()}',
-                             task['identity'], key)
+    directory = _private_directory() / task['identity'] / key
     for name, content in task['needed'].items():
       files.write_atomically(directory / name, content)
   module = importlib.import_module(task['module'])
@@ -57,6 +59,18 @@ def _train(task: dict[str, Any], tell: worker.Tell) -> dict[str, bytes]:
   if not reachable:
     shutil.rmtree(directory)
   return found
+
+
+def _private_directory() -> pathlib.Path:
+  """A directory of ours for temporary files, which nobody else can enter."""
+  directory = pathlib.Path(tempfile.gettempdir(), f'ln_tfp-{os.getuid()}')
+  directory.mkdir(mode=0o700, exist_ok=True)
+  found = directory.lstat()
+  if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+    raise PermissionError(
+        errno.EACCES, 'somebody else has made this directory', str(directory))
+  directory.chmod(0o700)
+  return directory
 
 
 def _is_reachable(directory: pathlib.Path, identity: str) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import functools
 import json
 import os
+import pkgutil
 import queue
 import signal
 import sys
@@ -23,6 +24,8 @@ from etils import epy
 from experiments import data
 from experiments import training
 from experiments.sweep import locks
+from experiments.sweep import logs
+from experiments.sweep import machine
 
 with epy.lazy_imports():
   import tensorflow as tf
@@ -52,7 +55,9 @@ def serve(perform: Callable[[dict[str, Any], Tell], str]) -> None:
     task = tasks.get()
     try:
       status = perform(task, lambda told: answer(progress=told))
-      answer(status=status)
+      # A run that is trained elsewhere leaves nothing behind here.
+      answer(status=status, **({} if status == 'busy' else {
+          'bytes': machine.resident_bytes()}))
     except Exception as error:  # pylint: disable=broad-except
       traceback.print_exc()
       answer(status='failed', message=f'{type(error).__name__}: {error}')
@@ -81,12 +86,30 @@ def _strategy(name: str) -> tf.distribute.Strategy:
   return training.create_strategy(name)
 
 
+def perform(task: dict[str, Any], tell: Tell) -> str:
+  """Trains a run, or calls a function that the task names.
+
+  Args:
+    task: of a run, see `train`; or 'call', a function as MODULE:NAME, with its
+      'arguments' by name.
+    tell: for the progress of a run.
+  """
+  if 'call' not in task:
+    return train(task, tell)
+  pkgutil.resolve_name(task['call'])(**task['arguments'])
+  return 'done'
+
+
 def train(task: dict[str, Any], tell: Tell) -> str:
   """Trains a run unless another process does; returns 'done' or 'busy'."""
   with locks.hold(task['output_dir'], task['key']) as free:
     if not free:
       return 'busy'
-    train_alone(task, tell)
+    if task.get('in_process'):  # its user is watching
+      train_alone(task, tell)
+      return 'done'
+    with logs.writing(task):
+      train_alone(task, tell)
   return 'done'
 
 
@@ -102,4 +125,4 @@ def train_alone(task: dict[str, Any], tell: Tell) -> None:
 
 
 if __name__ == '__main__':
-  serve(train)
+  serve(perform)

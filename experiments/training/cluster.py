@@ -5,6 +5,7 @@ to other threads, so the workers make sure of each other first.
 """
 
 import dataclasses
+import ipaddress
 import json
 import os
 import socket
@@ -68,13 +69,12 @@ def _parse(document: dict[str, Any]) -> Cluster:
 
 def meet(cluster: Cluster, seconds: float) -> None:
   """Waits until each other worker, or its TensorFlow, answers at its port."""
-  _, port = _split(cluster.addresses[cluster.index])
   try:
-    listener = socket.create_server(('', port), backlog=128)
+    listener = _listen(*_split(cluster.addresses[cluster.index]))
   except OSError as error:
     raise LostWorkerError(
         f'{cluster.name(cluster.index).capitalize()}, this process, cannot '
-        f'use its port: {error.strerror or error}.') from error
+        f'use its address: {error.strerror or error}.') from error
   missing = set(range(len(cluster.addresses))) - {cluster.index}
   deadline = time.monotonic() + seconds
   with listener:
@@ -89,6 +89,35 @@ def meet(cluster: Cluster, seconds: float) -> None:
             'command on all workers of TF_CONFIG.')
       if missing:
         time.sleep(_POLL_SECONDS)
+
+
+def check_private(cluster: Cluster) -> None:
+  """Raises `BadClusterError` where a worker has an address of the internet.
+
+  TensorFlow's workers do what anybody asks of them who reaches their port.
+  """
+  for index, address in enumerate(cluster.addresses):
+    for found in _resolve(*_split(address)):
+      if ipaddress.ip_address(found[4][0].partition('%')[0]).is_global:
+        raise BadClusterError(
+            f'{cluster.name(index).capitalize()} has a public address, '
+            f'{found[4][0]}, and TensorFlow obeys whoever reaches its port. '
+            'Use a private network, or --allow_public_addresses behind a '
+            'firewall.')
+
+
+def _resolve(host: str, port: int) -> list[Any]:
+  try:
+    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+  except OSError:  # `meet` will say so
+    return []
+
+
+def _listen(host: str, port: int) -> socket.socket:
+  """Waits at the address that TF_CONFIG names, and at no other."""
+  [(family, _, _, _, address), *_] = socket.getaddrinfo(
+      host, port, type=socket.SOCK_STREAM)
+  return socket.create_server(address[:2], family=family, backlog=128)
 
 
 def _answers(address: str) -> bool:

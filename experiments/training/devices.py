@@ -15,6 +15,7 @@ import re
 import signal
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -31,7 +32,8 @@ _LOSSES = (
 
 def create(
     name: str = 'auto', *,
-    wait_seconds: float = cluster_lib.WAIT_SECONDS) -> tf.distribute.Strategy:
+    wait_seconds: float = cluster_lib.WAIT_SECONDS,
+    allow_public: bool = False) -> tf.distribute.Strategy:
   """A strategy by name; GPUs take memory only as they need it.
 
   Args:
@@ -40,6 +42,7 @@ def create(
       before TensorFlow computes anything), or 'auto', which is 'mirrored' where
       there are several GPUs and 'one' otherwise.
     wait_seconds: how long 'multi_worker' waits for all workers to come.
+    allow_public: whether its workers may have addresses of the internet.
 
   Returns:
     A `tf.distribute.Strategy`. Processes that train several runs make one and
@@ -57,7 +60,7 @@ def create(
     for gpu in gpus:
       tf.config.experimental.set_memory_growth(gpu, True)
   if name == 'multi_worker':
-    return _connect(wait_seconds)
+    return _connect(wait_seconds, allow_public)
   if name == 'mirrored' or (name == 'auto' and len(gpus) > 1):
     return tf.distribute.MirroredStrategy()
   return tf.distribute.OneDeviceStrategy('GPU:0' if gpus else 'CPU:0')
@@ -127,6 +130,25 @@ def share_from_chief(
   return shared.view(np.uint8)[:size].tobytes()
 
 
+def synchronise(
+    strategy: tf.distribute.Strategy, model: keras.Model) -> bool:
+  """Has several replicas normalise their batches as one device would.
+
+  With one replica nothing changes, not even the rounding.
+
+  Returns:
+    Whether there was anything to do.
+  """
+  if strategy.num_replicas_in_sync == 1:
+    return False
+  found = [
+      layer for layer in model._flatten_layers(include_self=False)
+      if isinstance(layer, keras.layers.BatchNormalization)]
+  for layer in found:
+    layer.synchronized = True
+  return bool(found)
+
+
 def describe(strategy: tf.distribute.Strategy) -> dict[str, Any]:
   """Kind and name of the device, number of replicas and of workers."""
   gpus = tf.config.list_physical_devices('GPU')
@@ -153,13 +175,18 @@ def _processor() -> str:
 
 
 def _connect(
-    seconds: float) -> tf.distribute.MultiWorkerMirroredStrategy:
+    seconds: float,
+    allow_public: bool) -> tf.distribute.MultiWorkerMirroredStrategy:
   """The strategy over the workers of `TF_CONFIG`, once all have come.
 
   Args:
     seconds: how long to wait for them. Raises `LostWorkerError` then.
+    allow_public: whether they may have addresses of the internet.
   """
-  cluster_lib.meet(cluster_lib.read(), seconds)
+  cluster = cluster_lib.read()
+  if not allow_public:
+    cluster_lib.check_private(cluster)
+  cluster_lib.meet(cluster, seconds)
   # Its C++ thread can end the process whatever holds the interpreter's lock.
   faulthandler.dump_traceback_later(_START_SECONDS, exit=True)
   try:

@@ -61,6 +61,8 @@ class Trainer:
     with strategy.scope():
       self.model = loading.build_model(
           run, method, splits.input_shape, splits.num_classes)
+      if devices.synchronise(strategy, self.model):
+        self._check_remainder()
       self._optimizer = loading.build_optimizer(run, self.model)
       self._auxiliary = companions.Auxiliary(
           run, method, self.model, splits.input_shape, splits.num_classes)
@@ -258,6 +260,20 @@ class Trainer:
             preprocessing.pad or preprocessing.flip or preprocessing.crop),
         worker=worker, num_workers=num_workers, per_class=run.per_class,
         view=view)
+
+  def _check_remainder(self) -> None:
+    """Refuses a last batch that leaves a replica without an example.
+
+    It gets a blank one, which counts nowhere but in batch normalisation.
+    """
+    batches, replicas = self._batches, self._strategy.num_replicas_in_sync
+    left = batches.num_examples % batches.batch_size
+    if 0 < left < replicas:
+      raise ValueError(
+          'Argument `batch_size` must not leave fewer examples for the last '
+          f'batch than there are replicas, {replicas}, where batches are '
+          f'normalised. Received: batch_size={batches.batch_size}, which '
+          f'leaves {left}.')
 
   def _learning_rate(self, epoch: int) -> float:
     drop = self._options.drop_epoch

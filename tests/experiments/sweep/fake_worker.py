@@ -12,6 +12,7 @@ import signal
 import time
 
 from experiments.sweep import locks
+from experiments.sweep import logs
 from experiments.sweep import worker
 
 
@@ -56,8 +57,9 @@ def perform(task, tell):
       os._exit(3)
     if action == 'kill':
       os.kill(os.getpid(), signal.SIGKILL)
-    if action == 'raise':
-      raise ArithmeticError('out of numbers')
+    with logs.writing(task):
+      if action == 'raise':
+        raise ArithmeticError('out of numbers')
     if action == 'sleep':
       time.sleep(float(argument))
     if action != 'nothing':

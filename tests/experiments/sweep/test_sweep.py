@@ -247,16 +247,16 @@ def test_the_workers_of_a_sweep_that_is_killed_end_themselves(tmp_path):
   assert _gone(int(pid))
 
 
-def test_a_worker_is_replaced_after_many_runs(tmp_path, monkeypatch):
-  monkeypatch.setattr(pool_lib, 'TASKS_PER_WORKER', 2)
+def test_a_worker_is_replaced_when_it_has_grown(tmp_path, monkeypatch):
+  monkeypatch.setattr(pool_lib, 'GROWTH_BYTES', -1)
   runs = _runs('CE', 'LN', 'GCE', 'NAN', 'LS')
   assert len(_sweep(runs, tmp_path, jobs=1)) == 5
   pids = [line[2] for line in _log(tmp_path) if line[0] == 'start']
-  assert [pids.count(pid) for pid in dict.fromkeys(pids)] == [2, 2, 1]
+  assert [pids.count(pid) for pid in dict.fromkeys(pids)] == [1] * 5
 
 
 def test_waiting_for_another_sweep_wears_out_no_worker(tmp_path, monkeypatch):
-  monkeypatch.setattr(pool_lib, 'TASKS_PER_WORKER', 2)
+  monkeypatch.setattr(pool_lib, 'GROWTH_BYTES', -1)
   [run] = _runs('CE')
   task = {'output_dir': str(tmp_path), 'key': run.key, 'run': run.to_dict()}
   pool = pool_lib.Pool(1, module=_FAKE)
