@@ -266,3 +266,10 @@ def test_the_covariance_must_raise_low_and_lower_high_residuals(
 def test_one_mode_is_not_two(modes, expected):
   facts = _Figures(numbers={'asym:0.2: modes of the residuals': modes})
   assert _status('bimodal', 'digits', facts) == expected
+
+
+def test_on_the_papers_own_numbers_all_claims_hold_but_one():
+  verdicts = claims.judge(_Empty(), _CLAIMS)
+  failed = [(v.claim.text, v.dataset) for v in verdicts if v.paper == 'fails']
+  [(text, dataset)] = failed
+  assert (text[:12], dataset) == ('Every covari', 'cifar100n')
