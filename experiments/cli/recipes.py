@@ -112,6 +112,7 @@ def _recipe(dataset: str) -> list[str]:
 
 def parse(argv: Sequence[str]) -> list[str]:
   """Parses the command line on top of the recipe that it names."""
+  FLAGS.unparse_flags()  # what was parsed before counts for nothing
   FLAGS(argv)
   recipe = _recipe(FLAGS.dataset)
   FLAGS.unparse_flags()

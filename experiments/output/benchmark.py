@@ -27,7 +27,6 @@ _TITLES = {
     'synthetic_noise': 'synthetic noise', 'natural_noise': 'natural noise',
     'ablation': 'covariance and dummy class of LN',
     'calibration': 'NLL of three annotators on the training set'}
-_PROTOCOLS = {'paper': "the paper's text", 'authors': "the authors' code"}
 _EMBEDDED = ('synthetic_noise-digits', 'natural_noise-digits_n')
 
 
@@ -70,7 +69,7 @@ def _section(name, facts, output_dir) -> Iterator[str]:
   kind, _, dataset = name.partition('-')
   for protocol, table in _by_protocol(facts.tables[name], facts):
     keys = [key for cell in table.cells.values() for key in cell.keys]
-    whose = _PROTOCOLS[protocol]
+    whose = tables.PROTOCOLS[protocol]
     lines = [f'## {dataset}: {_TITLES[kind]} ({whose})', '']
     lines += _table(table, _costs(table, facts), kind)
     lines += ['', _counts(table)]

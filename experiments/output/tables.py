@@ -24,6 +24,7 @@ with epy.lazy_imports():
 
 SIGNIFICANCE = .05
 MISSING = 'not run'
+PROTOCOLS = {'paper': "the paper's text", 'authors': "the authors' code"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -250,8 +251,10 @@ def provenance(
   devices = sorted({result.device['name'] for result in results})
   versions = sorted(
       {result.versions['tensorflow'] for result in results})
+  whose = sorted({PROTOCOLS[result.run['protocol']] for result in results})
   return [
       f'n = {_join(counts)} ({spread} over seeds), {_join(epochs)} epochs.',
+      f'Protocol: {_join(whose)} (docs/protocol.md).',
       f'{_join(devices)}, TensorFlow {_join(versions)}.',
       *fingerprint.notes(results)]
 

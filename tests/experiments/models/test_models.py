@@ -178,3 +178,6 @@ def test_resnet50_with_keras_weights_sees_images_as_keras_normalises_them(
   features = model((pixels / 255 - mean) / std)
   np.testing.assert_allclose(features, expected, rtol=1e-3, atol=1e-3)
   assert features.shape == (2, 2048)
+  plain = models.resnet50((32, 32, 3), weights='imagenet', translate=False)
+  np.testing.assert_allclose(
+      plain(pixels / 255.), reference(pixels / 255.), rtol=1e-3, atol=1e-3)

@@ -17,6 +17,7 @@ from experiments import data
 from experiments import hyperparameters
 from experiments import natural_noise
 from experiments import pack
+from experiments import prepare
 from experiments import residuals
 from experiments import synthetic_noise
 from experiments import toy_datasets
@@ -24,6 +25,7 @@ from experiments import training
 from experiments.cli import app
 from experiments.cli import pairs
 from experiments.cli import recipes
+from experiments.models import resnet
 from experiments.paper import grids
 from experiments.sweep import launch
 from tests.experiments.programs import calling
@@ -218,8 +220,7 @@ def test_the_synthetic_table_has_the_papers_number_of_runs():
       for method in grids.SEARCHED:
         searches.update(app.search_points(base, method, noise))
   assert len(tables) == 945
-  # The paper's 882, and lambda 0.316 beside 0.1 on MNIST.
-  assert len(searches) == 882 + 7 * 3
+  assert len(searches) == 882
   assert len(tables & searches) == 126
 
 
@@ -234,7 +235,7 @@ def test_a_dry_run_lists_the_runs_and_trains_nothing(tmp_path, program):
   assert len(re.findall(r'^ .*seed0.* 100 epochs', output, re.M)) == count
   expected = {
       synthetic_noise: 63, natural_noise: 45, calibration: 5,
-      hyperparameters: 7 * 47}
+      hyperparameters: 7 * 44}
   assert count == expected.get(program, count)
   assert not list(tmp_path.glob('*.json'))
 
@@ -287,6 +288,25 @@ def test_a_search_with_failed_points_has_no_winners(tmp_path):
   assert not output
 
 
+def test_prepare_says_where_the_weights_belong_and_fetches_them(
+    tmp_path, monkeypatch):
+  monkeypatch.setenv('HOME', str(tmp_path))
+  file = resnet.weights_file('imagenet')
+  arguments = ('--dataset=clothing1m', f'--data_dir={tmp_path}')
+  status, output, _ = calling.call(prepare, *arguments)
+  assert output == (f'Weights: {file} is missing; copy it there, or fetch it '
+                    'by --weights.\n')
+  assert 'its authors give the data set on request' in status
+
+  def fetch():
+    file.parent.mkdir(parents=True)
+    file.touch()
+
+  monkeypatch.setattr(resnet, 'fetch_weights', fetch)
+  _, output, _ = calling.call(prepare, *arguments, '--weights')
+  assert output == f'Weights: {file} is there.\n'
+
+
 def test_data_that_cannot_be_fetched_is_one_line(tmp_path, monkeypatch):
   def fail(*unused):
     raise OSError('no network,\nnot today')
@@ -306,9 +326,9 @@ def test_the_search_lists_winners_and_all_points(tmp_path):
       hyperparameters, f'--output_dir={tmp_path}', '--methods=GCE,LN',
       '--noise=sym:0.4')
   assert status == 0
-  assert re.search(r'^LN +\[0.1, 0.1\]  50.00', output, re.M)
+  assert re.search(r'^LN +\[0.1, 0.316\]  50.00', output, re.M)
   points = (tmp_path / 'tables/hyperparameters-digits.csv').read_text()
-  assert len(points.splitlines()) == 1 + 5 + 12
+  assert len(points.splitlines()) == 1 + 5 + 9
 
 
 def test_winners_of_ones_own_are_read_before_ours(tmp_path):
@@ -336,7 +356,7 @@ def test_the_ablation_searches_identity_without_lambda():
   base = app.base_run()
   points = set(ablation.points(base, 'LN-identity', 'human:worst'))
   assert len(points) == 3
-  assert len(set(ablation.points(base, 'LN-no-dummy', 'human:worst'))) == 12
+  assert len(set(ablation.points(base, 'LN-no-dummy', 'human:worst'))) == 9
 
 
 def test_the_ablations_full_row_is_the_run_of_the_natural_noise_table():

@@ -28,6 +28,7 @@ def test_clothing1m_of_the_authors_changes_the_recipe():
       dataset='clothing1m', protocol='authors', weight_decay=1e-3)
   assert run.resolve_weight_decay() == 5e-4
   assert run.resolve_options().drop_epoch == 5
+  assert run.resolve_options().decay == 'kernels_and_biases'
   assert run.resolve_method().label_smoothing == .1
   paper = dataclasses.replace(run, protocol='paper')
   assert paper.resolve_weight_decay() == 1e-3

@@ -17,6 +17,7 @@ from experiments.training import evaluation
 from experiments.training import loading
 from experiments.training import results
 from experiments.training import runner
+from experiments.training import steps
 from experiments.training import store as store_lib
 from experiments.training import trainer as trainer_lib
 from ln_tfp import losses
@@ -336,6 +337,30 @@ def test_one_step_is_nesterov_on_the_mean_loss_plus_penalty():
     step = .1 * (gradient + .5 * w)
     np.testing.assert_allclose(
         variable.numpy(), w - 1.9 * step, rtol=1e-4, atol=1e-6)
+
+
+def test_weight_decay_can_leave_batch_normalisation_alone():
+  """Losses of weight zero: what moves is moved by weight decay."""
+  model = keras.Sequential([
+      keras.Input((3,)), keras.layers.Dense(2),
+      keras.layers.BatchNormalization(beta_initializer='ones'),
+      keras.layers.Dense(3)])
+  examples = data.Batch(
+      np.ones([4, 3], np.float32), np.zeros(4, np.int32), np.arange(4))
+  moved = {}
+  for decay in ('all', 'kernels_and_biases'):
+    optimizer = keras.optimizers.SGD(.1)
+    optimizer.build(model.trainable_variables)
+    before = [v.numpy() for v in model.trainable_variables]
+    step = steps.Step(
+        devices.create('one'), model, methods.get('CE'), optimizer,
+        num_classes=3, seed=0, weight_decay=1., decay=decay)
+    step(examples, 10**30)
+    moved[decay] = {
+        v.name for v, old in zip(model.trainable_variables, before)
+        if not np.array_equal(v.numpy(), old)}
+  assert moved['all'] >= {'kernel', 'gamma', 'beta'}
+  assert moved['kernels_and_biases'] == {'kernel', 'bias'}
 
 
 def test_random_methods_draw_anew_at_each_step():
