@@ -131,7 +131,8 @@ _FIELDS = {
     'input_shape': list, 'parameters': int, 'transition': (list, type(None)),
     'transition_estimates': dict, 'seconds': dict,
     'steps_per_second': (int, float), 'versions': dict, 'device': dict,
-    'weights': (dict, type(None)), 'data': dict, 'code': dict}
+    'weights': (dict, type(None)), 'data': dict, 'code': dict,
+    'chosen': (dict, type(None))}
 
 
 def _refuse_constant(name: str) -> None:
