@@ -107,7 +107,8 @@ class Result:
     """
     try:
       document = json.loads(text, parse_constant=_refuse_constant)
-      unknown = sorted(set(document) - _FIELDS.keys())
+      known = {field.name for field in dataclasses.fields(cls)}
+      unknown = sorted(set(document) - known)
       if unknown:
         raise ValueError(
             f'it has {", ".join(map(str, unknown[:3]))}, which this version '
@@ -123,8 +124,8 @@ class Result:
       raise DamagedResultError(f'Not a complete result: {error}') from error
 
 
-# The types that a field may have.
-_FIELDS = {
+# The types that a field may have, as far as somebody relies on them.
+_TYPES = {
     'key': str, 'run': dict, 'hyperparameters': dict, 'options': dict,
     'status': str, 'divergence': (dict, type(None)), 'metrics': dict,
     'history': dict, 'noise': dict, 'examples': dict, 'num_classes': int,
@@ -141,7 +142,7 @@ def _refuse_constant(name: str) -> None:
 
 def check(result: Result) -> None:
   """Raises `ValueError` where a field cannot be what a run has left."""
-  for name, kinds in _FIELDS.items():
+  for name, kinds in _TYPES.items():
     if not isinstance(getattr(result, name), kinds):
       raise ValueError(
           f'its {name} is a {type(getattr(result, name)).__name__}')
