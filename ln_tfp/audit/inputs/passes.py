@@ -9,7 +9,6 @@ import zlib
 import keras
 import numpy as np
 from scipy import sparse
-from sklearn import decomposition
 import tensorflow as tf
 
 from ln_tfp.audit import trust
@@ -161,6 +160,8 @@ def _from_sparse(matrix):
   if matrix.shape[1] <= _SPARSE_WIDTH:
     return lambda: (matrix[i:i + _ROWS].toarray()
                     for i in range(0, matrix.shape[0], _ROWS))
+  # Half of what importing this library would add to TensorFlow's time.
+  from sklearn import decomposition
   components = min(_COMPONENTS, *(size - 1 for size in matrix.shape))
   return decomposition.TruncatedSVD(
       components, random_state=0).fit_transform(matrix)
