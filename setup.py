@@ -39,6 +39,7 @@ setuptools.setup(
             'tensorboard',  # TensorFlow 2.21 no longer brings it
             'tensorflow-datasets>=4.9.10',
         ],
+        'gpu': ['tensorflow[and-cuda]>=2.20,<2.22'],
         'ray': ['ray>=2.50'],
         'test': [
             'cleanlab>=2.9,<3', 'matplotlib', 'pandas', 'psutil', 'pytest',

@@ -1,5 +1,6 @@
 """Files that are whole or not there, and readers that always come to an end."""
 
+import contextlib
 import errno
 import json
 import os
@@ -22,8 +23,11 @@ def write_atomically(path: str | os.PathLike, content: bytes) -> None:
       stream.flush()
       os.fsync(stream.fileno())
     os.replace(temporary, path)
-  except BaseException:
-    temporary.unlink(missing_ok=True)
+  except BaseException as error:
+    with contextlib.suppress(OSError):
+      temporary.unlink()
+    if isinstance(error, OSError):  # of a full disk it names no file
+      raise OSError(error.errno, error.strerror, str(path)) from error
     raise
 
 

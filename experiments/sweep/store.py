@@ -130,8 +130,8 @@ class Store:
     """The result of a second training, for weights that were gone."""
     try:
       return training.read_result(self.directory / _SECOND / f'{key}.json')
-    except FileNotFoundError:
-      return None
+    except (FileNotFoundError, training.DamagedResultError):
+      return None  # a damaged one is made anew
 
   def remark(self, result: training.Result) -> str:
     """How the training for its weights differs from a result, if it does."""
@@ -155,8 +155,10 @@ class Store:
 
   def unpack(self, key: str) -> None:
     """Puts an archived result beside the others, for `training.train`."""
-    result = self.find(key)
-    if result is not None and not (self.directory / f'{key}.json').exists():
+    if os.path.lexists(self.directory / f'{key}.json'):
+      return
+    result = self.find_or_none(key)
+    if result is not None:
       training.write_result(result, self.directory)
 
   @functools.cached_property

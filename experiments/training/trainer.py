@@ -66,6 +66,8 @@ class Trainer:
       self._optimizer = loading.build_optimizer(run, self.model)
       self._auxiliary = companions.Auxiliary(
           run, method, self.model, splits.input_shape, splits.num_classes)
+      if self._auxiliary.model is not None:
+        devices.synchronise(strategy, self._auxiliary.model)
     self._examples = companions.ExampleState(
         strategy, method.needs().rows, splits.train.ids,
         num_classes=splits.num_classes, seed=run.seed)

@@ -197,3 +197,32 @@ def test_the_first_line_says_on_what_runs_are_trained(
   status, _, errors = calling.call(synthetic_noise, *arguments)
   assert status == 0, errors
   assert errors.splitlines()[0] == 'Trains on 2 GPUs: A100.'
+
+
+@pytest.mark.parametrize('there, asked, taken', [
+    (4., None, 1.), (0., None, 0.), (4., 0., 0.), (4., .5, .5)])
+def test_ray_gives_a_run_a_gpu_where_the_cluster_has_any(
+    there, asked, taken, monkeypatch):
+  ray_pool = pytest.importorskip('experiments.sweep.ray_pool')
+  options = {}
+  connected = []
+
+  def connect(address, runtime, temporary):
+    del address, runtime, temporary
+    connected.append(os.environ.get('CUDA_VISIBLE_DEVICES'))
+
+  def remote(**arguments):
+    options.update(arguments)
+    return lambda function: function
+
+  monkeypatch.setattr(ray_pool, '_connect', connect)
+  monkeypatch.setattr(ray_pool.ray, 'remote', remote)
+  monkeypatch.setattr(
+      ray_pool.ray, 'cluster_resources', lambda: {'GPU': there, 'CPU': 8.})
+  machine.hide_gpus()
+  pool = ray_pool.Pool('auto', 2., asked)
+  assert connected == [None]  # a cluster of this machine counts its GPUs
+  assert pool.gpus_per_run == options['num_gpus'] == taken
+  hidden = options['runtime_env']['env_vars'].get('CUDA_VISIBLE_DEVICES')
+  assert hidden == (None if taken else '-1')
+  assert ('4 GPUs' in pool.trains_on()) == bool(taken)

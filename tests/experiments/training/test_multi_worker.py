@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from experiments import training
+from experiments.training import cluster as cluster_lib
 from experiments.training import devices
 from experiments.training import store as store_lib
 from tests.experiments.training import loopback
@@ -103,6 +104,33 @@ def test_a_worker_that_never_comes_is_named(monkeypatch):
         pytest.raises(training.LostWorkerError) as caught):
     training.create_strategy('multi_worker', wait_seconds=.5)
   assert f'in vain for worker 2 ({addresses[2]}).' in str(caught.value)
+
+
+def test_workers_wait_at_the_address_that_they_are_told_and_at_no_other():
+  [address] = loopback.free_addresses(1)
+  host, _, port = address.rpartition(':')
+  with cluster_lib._listen(host, int(port)) as listener:
+    assert listener.getsockname()[0] == '127.0.0.1'
+
+
+@pytest.mark.parametrize('address, is_public', [
+    ('8.8.8.8:2222', True), ('[2001:4860:4860::8888]:2222', True),
+    ('127.0.0.1:2222', False), ('10.1.2.3:2222', False),
+    ('192.168.0.7:2222', False), ('[::1]:2222', False)])
+def test_public_addresses_are_refused(address, is_public):
+  cluster = cluster_lib.Cluster(('127.0.0.1:2221', address), 0)
+  if not is_public:
+    cluster_lib.check_private(cluster)
+    return
+  with pytest.raises(training.BadClusterError, match='Worker 1 .*public'):
+    cluster_lib.check_private(cluster)
+
+
+def test_a_strategy_over_public_addresses_is_not_even_tried(monkeypatch):
+  monkeypatch.setenv('TF_CONFIG', loopback.tf_config(
+      ['127.0.0.1:2221', '8.8.8.8:2222'], 0))
+  with pytest.raises(training.BadClusterError, match='public address'):
+    training.create_strategy('multi_worker')
 
 
 def test_a_port_in_use_is_named(monkeypatch):

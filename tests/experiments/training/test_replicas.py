@@ -20,6 +20,11 @@ _SGD = dict(
     method='NAN', noise='sym:0.4', optimizer='sgd', learning_rate=1e-2,
     weight_decay=1e-3, batch_size=167, epochs=1)
 _ADAM = dict(_SGD, optimizer='adam', learning_rate=1e-3, epochs=5)
+# Three steps of a small WRN, which normalises its batches.
+_WRN = dict(
+    method='CE', noise='sym:0.4', model='wide_resnet', optimizer='sgd',
+    model_arguments={'depth': 10, 'width': 1}, learning_rate=1e-3,
+    batch_size=390, epochs=1)
 
 _TRAIN = """
 import json, sys
@@ -66,14 +71,15 @@ def _alone(tmp_path_factory):
       training.train(
           training.Run(**settings), output_dir=directory, strategy='one',
           keep_weights=True)
-      for settings in (_SGD, _ADAM)]
+      for settings in (_SGD, _ADAM, _WRN)]
   return results, directory
 
 
 def _check_agreement(alone, results, directory):
-  (sgd, adam), one = alone
-  for mine, other in zip(_weights(sgd, one), _weights(results[0], directory)):
-    np.testing.assert_allclose(mine, other, rtol=0, atol=1e-5)
+  (sgd, adam, wrn), one = alone
+  for result, there in ((sgd, results[0]), (wrn, results[2])):
+    for mine, other in zip(_weights(result, one), _weights(there, directory)):
+      np.testing.assert_allclose(mine, other, rtol=0, atol=1e-5)
   np.testing.assert_allclose(
       results[1].history['loss'], adam.history['loss'], rtol=1e-3)
   for name in ('train_accuracy_given', 'train_accuracy_mislabelled_true'):
@@ -82,7 +88,9 @@ def _check_agreement(alone, results, directory):
 
 
 _REFUSALS = """
-for settings in (dict(batch_size=1), dict(jit=True)):
+for settings in (dict(batch_size=1), dict(jit=True), dict(
+    model='wide_resnet', model_arguments={'depth': 10, 'width': 1},
+    batch_size=167)):
   try:
     training.train(training.Run(**settings), strategy=strategy)
   except ValueError as error:
@@ -116,7 +124,7 @@ def _mirrored(tmp_path_factory):
   directory = tmp_path_factory.mktemp('two')
   code = ''.join([_TWO_DEVICES, _TRAIN.format(strategy=_MIRRORED), _REFUSALS,
                   _BATCH_NORMALISATION])
-  process = _start(code, json.dumps([_SGD, _ADAM]), str(directory))
+  process = _start(code, json.dumps([_SGD, _ADAM, _WRN]), str(directory))
   output, _ = process.communicate(timeout=_SECONDS)
   assert process.returncode == 0
   return output.splitlines(), directory
@@ -125,7 +133,7 @@ def _mirrored(tmp_path_factory):
 @pytest.mark.slow
 def test_two_replicas_train_as_one(alone, mirrored):
   lines, directory = mirrored
-  results = [training.Result.from_json(line) for line in lines[:2]]
+  results = [training.Result.from_json(line) for line in lines[:3]]
   assert results[0].device['replicas'] == 2
   _check_agreement(alone, results, directory)
 
@@ -143,21 +151,22 @@ def test_state_of_examples_and_second_networks_are_those_of_one_replica():
 
 @pytest.mark.slow
 def test_what_several_replicas_cannot_do_is_refused(mirrored):
-  batch, jit = mirrored[0][2:4]
+  batch, jit, remainder = mirrored[0][3:6]
   assert '`batch_size` must be at least the number of replicas, 2' in batch
   assert '`jit` works with one replica only' in jit
+  assert 'which leaves 1.' in remainder
 
 
 @pytest.mark.slow
 def test_moving_averages_become_equal_on_all_replicas(mirrored):
-  assert mirrored[0][4:] == ['True True True']
+  assert mirrored[0][6:] == ['True True True']
 
 
 @pytest.mark.slow
 def test_two_workers_train_as_one_and_only_the_chief_writes(alone, tmp_path):
   chief, other = tmp_path / 'chief', tmp_path / 'other'
   code = _TRAIN.format(strategy="training.create_strategy('multi_worker')")
-  settings = json.dumps([_SGD, _ADAM])
+  settings = json.dumps([_SGD, _ADAM, _WRN])
   with loopback.workers(
       ('-c', code, settings, chief), ('-c', code, settings, other)
   ) as processes:
