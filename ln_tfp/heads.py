@@ -62,6 +62,9 @@ class _Head(keras.layers.Layer):
         name=name)
 
   def build(self, input_shape):
+    if not len(input_shape):
+      raise ValueError('A head must be given features of shape [..., F]. '
+                       f'Received: inputs of shape {tuple(input_shape)}.')
     for dense in (self.loc, self.scale, self.factor):
       if dense is not None:
         dense.build(input_shape)

@@ -54,6 +54,10 @@ class Labels:
                num_classes: int, ignore_class: int | None = None,
                num_columns: int | None = None, classes_only: bool = False):
     y_true = ops.convert_to_tensor(y_true)
+    dtype = keras.backend.standardize_dtype(y_true.dtype)
+    if dtype.startswith(('string', 'complex')):
+      raise ValueError('Argument `y_true` must hold numbers. Received: a '
+                       f'tensor of {dtype}.')
     batch_shape = tuple(batch_shape)
     self.num_classes = num_classes
     self._num_columns = num_columns or num_classes

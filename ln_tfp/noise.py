@@ -10,6 +10,7 @@ batching or sharding the examples does not change anybody's label.
 
 from collections.abc import Mapping
 import dataclasses
+import re
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from ln_tfp import checks
 from ln_tfp import random
 
 _KINDS = ('none', 'sym', 'asym', 'matrix', 'human')
+# As people write it: Python's float also takes 0_1 and the digits of Thai.
+_RATE = re.compile(r'[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?', re.I)
 _FORMS = "'none', 'sym:RATE', 'asym:RATE', 'matrix' or 'human:NAME'"
 
 
@@ -63,7 +66,7 @@ def parse_noise(text: str) -> Noise:
   try:
     if kind in ('none', 'matrix') and text == kind:
       return Noise(kind)
-    if kind in ('sym', 'asym'):
+    if kind in ('sym', 'asym') and _RATE.fullmatch(value):
       return Noise(kind, rate=float(value))
     if kind == 'human' and value:
       return Noise(kind, name=value)
@@ -73,6 +76,15 @@ def parse_noise(text: str) -> Noise:
         f'Received: noise={text!r}.') from error
   raise ValueError(
       f'Argument `noise` must be {_FORMS}. Received: noise={text!r}.')
+
+
+def _to_noise(noise):
+  if isinstance(noise, str):
+    return parse_noise(noise)
+  if not isinstance(noise, Noise):
+    raise ValueError(f'Argument `noise` must be {_FORMS}, or a `Noise`. '
+                     f'Received: noise={noise!r}.')
+  return noise
 
 
 def corrupt(
@@ -104,7 +116,8 @@ def corrupt(
       otherwise; it depends on which examples there are, not on their order.
     human_labels: for 'human', arrays `[N]` by name.
   """
-  noise = parse_noise(noise) if isinstance(noise, str) else noise
+  noise = _to_noise(noise)
+  seed = checks.whole('seed', seed)
   labels = _whole('labels', labels)
   ids = np.arange(len(labels)) if ids is None else _whole('ids', ids)
   if labels.shape != ids.shape:
@@ -135,7 +148,7 @@ def corrupt(
 def transition_matrix(
     noise: str | Noise, num_classes: int, mapping=None) -> np.ndarray:
   """Returns the matrix `[K, K]` of P(noisy | clean) that a noise asks for."""
-  noise = parse_noise(noise) if isinstance(noise, str) else noise
+  noise = _to_noise(noise)
   identity = np.eye(num_classes)
   if noise.kind == 'none':
     return identity
@@ -191,7 +204,7 @@ def _human(name, human_labels, shape, num_classes):
     raise ValueError(
         f'Argument `noise` names human labels that do not exist (there are: '
         f'{known}). Received: name={name!r}.')
-  noisy = np.asarray(human_labels[name])
+  noisy = _whole('human_labels', human_labels[name])
   if noisy.shape != shape:
     raise ValueError(
         f'Argument `human_labels` must have the shape {shape} of the labels. '

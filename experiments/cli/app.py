@@ -55,6 +55,7 @@ train = launch.train
 exit_status = launch.exit_status
 BadFlagError = recipes.BadFlagError
 
+_MOST_SEEDS = 10_000  # of which nobody needs more, and a plan can be made
 _NOISE = re.compile(r'none|a?sym:[\d.e-]+|human:\w+')
 
 flags.DEFINE_list(
@@ -215,6 +216,9 @@ def seeds() -> range:
   """The seeds that `--seeds` asks for."""
   if FLAGS.seeds < 1:
     raise BadFlagError(f'--seeds: must be at least 1. Received: {FLAGS.seeds}')
+  if FLAGS.seeds > _MOST_SEEDS:
+    raise BadFlagError(f'--seeds: must be at most {_MOST_SEEDS}. '
+                       f'Received: {FLAGS.seeds}')
   return range(FLAGS.seeds)
 
 

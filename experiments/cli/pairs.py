@@ -17,10 +17,14 @@ def parse(text: str) -> dict[str, Any]:
     if not (name and equals and value):
       raise ValueError(
           f'Settings must be NAME=VALUE, separated by blanks. Received: {text}')
+    if name in settings:
+      raise ValueError(f'{name} is given twice. Received: {text}')
     try:
       settings[name] = json.loads(value)
     except json.JSONDecodeError:
       settings[name] = value
+    except RecursionError as error:
+      raise ValueError(f'{name} is nested too deep.') from error
   return settings
 
 

@@ -92,8 +92,11 @@ def read_labels(
   The clean labels of the file must be those of the data set, all of them.
   """
   published = _PUBLISHED[name]
-  with path.open('rb') as file:
-    content = _check(path, file.read(published.size + 1), published)
+  try:
+    with files.open_regular(path) as file:
+      content = _check(path, file.read(published.size + 1), published)
+  except OSError as error:
+    raise registry.BadDataError(f'{path} is not readable: {error}') from error
   with zipfile.ZipFile(io.BytesIO(content)) as archive:
     [member] = [
         member for member in archive.namelist()

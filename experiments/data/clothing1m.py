@@ -7,12 +7,16 @@ lists and `images`.
 
 import os
 import pathlib
+import re
 
 import numpy as np
 
 from experiments.data import examples as examples_lib
 from experiments.data import registry
+from ln_tfp import files as files_lib
 
+_LARGEST = 2**30  # bytes of a list; the published ones have less than a tenth
+_LABEL = re.compile('[0-9]{1,9}')
 _CATEGORIES = 'category_names_eng.txt'
 # Split: its list of images, and the labels of these.
 _LISTS = {
@@ -29,8 +33,13 @@ def load(name: str, data_dir: str | os.PathLike) -> examples_lib.Source:
     if not (root / file).is_file():
       raise _missing(root / file)
   class_names = tuple(_lines(root / _CATEGORIES))
+  if len(set(class_names)) < len(class_names):
+    raise registry.BadDataError(
+        f'{root / _CATEGORIES} names a class twice: {", ".join(class_names)}.')
+  keys = {split: _keys(root / files[0]) for split, files in _LISTS.items()}
+  _check_apart(root, keys)
   splits = {
-      split: _read(root, *files, len(class_names))
+      split: _read(root, keys[split], *files, len(class_names))
       for split, files in _LISTS.items()}
   return examples_lib.registered(name, class_names=class_names, **splits)
 
@@ -40,12 +49,32 @@ def prepare(name: str, data_dir: str | os.PathLike) -> None:
   load(name, data_dir)
 
 
-def _read(root, key_list, label_list, num_classes):
-  keys = _lines(root / key_list)
+def _keys(path):
+  """Returns the images of a list, all of which are in the data directory."""
+  keys = _lines(path)
+  for number, key in enumerate(keys, 1):
+    normal = os.path.normpath(key)
+    if os.path.isabs(normal) or normal.split('/')[0] == '..' or '\0' in key:
+      raise registry.BadDataError(
+          f'{path}, line {number}: {key} leaves the data directory.')
+  return keys
+
+
+def _check_apart(root, keys):
+  """Refuses an image in two of the lists: a test must be a test."""
+  seen = {}
+  for split, listed in keys.items():
+    for key in map(os.path.normpath, listed):
+      if seen.setdefault(key, split) != split:
+        raise registry.BadDataError(
+            f'{root}: {key} is in the lists of {seen[key]} and of {split}.')
+
+
+def _read(root, keys, key_list, label_list, num_classes):
   labels = _labels(root / label_list, num_classes)
   unlabelled = [key for key in keys if key not in labels]
   if unlabelled:
-    raise ValueError(
+    raise registry.BadDataError(
         f'{root / label_list} has no label for {len(unlabelled)} images of '
         f'{key_list}, the first of which is {unlabelled[0]}.')
   _check_images(root, keys)
@@ -60,11 +89,14 @@ def _labels(path, num_classes):
   labels = {}
   for number, line in enumerate(_lines(path), 1):
     key, _, label = line.rpartition(' ')
-    if not (key and label.isdecimal() and int(label) < num_classes):
-      raise ValueError(
+    if not (key and _LABEL.fullmatch(label) and int(label) < num_classes):
+      raise registry.BadDataError(
           f'{path}, line {number}: expected an image and a label in '
-          f'0..{num_classes - 1}. Received: {line!r}.')
-    labels[key] = int(label)
+          f'0..{num_classes - 1}. Received: {line[:200]!r}.')
+    if labels.setdefault(key, int(label)) != int(label):
+      raise registry.BadDataError(
+          f'{path}, line {number}: {key} has the labels {labels[key]} and '
+          f'{label}.')
   return labels
 
 
@@ -89,7 +121,13 @@ def _check_images(root, keys):
 
 
 def _lines(path):
-  return path.read_text(encoding='utf-8').splitlines()
+  try:
+    lines = files_lib.read_bounded(path, _LARGEST).decode().splitlines()
+  except (OSError, UnicodeError) as error:
+    raise registry.BadDataError(f'{path} is not readable: {error}') from error
+  if not lines:
+    raise registry.BadDataError(f'{path} is empty.')
+  return lines
 
 
 def _missing(path):

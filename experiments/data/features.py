@@ -18,6 +18,7 @@ import json
 import os
 import pathlib
 from typing import Any
+import warnings
 
 import numpy as np
 
@@ -29,6 +30,8 @@ from ln_tfp import files
 
 _SPLITS = ('train', 'test')
 _PROVENANCE = 'provenance.json'
+_KEYS = {'images': str, 'backbone': str, 'digest': str, 'examples': dict,
+         'num_features': int}
 
 
 def load(name: str, data_dir: str | os.PathLike) -> examples_lib.Source:
@@ -161,24 +164,34 @@ def _state(progress: pathlib.Path, digest: str) -> dict[str, Any]:
 
 
 def _read_provenance(folder: pathlib.Path) -> dict[str, Any]:
+  path = folder / _PROVENANCE
   try:
-    return json.loads((folder / _PROVENANCE).read_text(encoding='utf-8'))
-  except ValueError as error:
+    found = files.read_json(path, 2**20)
+  except FileNotFoundError:
+    raise
+  except (OSError, ValueError) as error:
+    raise registry.BadDataError(f'{path} is damaged: {error}') from error
+  missing = [key for key in _KEYS if not isinstance(found, dict) or
+             not isinstance(found.get(key), _KEYS[key])]
+  if missing:
     raise registry.BadDataError(
-        f'{folder / _PROVENANCE} is damaged: {error}') from error
+        f'{path} is damaged: it does not say {", ".join(missing)}.')
+  return found
 
 
 def _read(
     folder: pathlib.Path, split: str,
     provenance: Mapping[str, Any]) -> examples_lib.Examples:
   """Returns one split, as float32."""
-  expected = (provenance['examples'][split], provenance['num_features'])
-  try:
-    features = np.load(folder / f'{split}.npy', mmap_mode='r')
-    labels, ids = np.load(folder / f'{split}-labels.npy')
-  except (OSError, ValueError, EOFError) as error:
+  expected = (provenance['examples'].get(split), provenance['num_features'])
+  features = _load_array(folder / f'{split}.npy')
+  labels = _load_array(folder / f'{split}-labels.npy')
+  if features.dtype.kind != 'f' or labels.dtype.kind != 'i' or (
+      labels.ndim != 2 or len(labels) != 2):
     raise registry.BadDataError(
-        f'{folder}: {split} is damaged: {error}') from error
+        f'{folder}: {split} must be numbers [N, F] and integers [2, N], not '
+        f'{features.dtype} {features.shape} and {labels.dtype} {labels.shape}.')
+  labels, ids = labels
   if features.shape != expected or labels.shape != expected[:1]:
     raise registry.BadDataError(
         f'{folder}: {split} has features of shape {features.shape} and '
@@ -188,7 +201,28 @@ def _read(
     row = int(np.argmin(np.isfinite(features).all(axis=1)))
     raise registry.BadDataError(
         f'{folder}: row {row} of {split} is not finite.')
-  return examples_lib.Examples(features, labels, labels, ids)
+  num_classes = len(registry.traits(provenance['images']).class_names)
+  wrong = (labels < 0) | (labels >= num_classes)
+  if wrong.any():
+    raise registry.BadDataError(
+        f'{folder}: row {int(np.argmax(wrong))} of {split} has the label '
+        f'{labels[wrong][0]}, where there are {num_classes} classes.')
+  try:
+    return examples_lib.Examples(features, labels, labels, ids)
+  except ValueError as error:
+    raise registry.BadDataError(f'{folder}: {split}: {error}') from error
+
+
+def _load_array(path):
+  """Returns an array, mapped: what it claims to be costs nothing."""
+  try:
+    files.open_regular(path).close()
+    with warnings.catch_warnings():
+      warnings.simplefilter('ignore')  # NumPy's, on sizes that overflow
+      return np.load(path, mmap_mode='r', allow_pickle=False)
+  except Exception as error:  # NumPy's reader raises almost anything
+    raise registry.BadDataError(
+        f'{path.parent}: {path.stem} is damaged: {error}') from error
 
 
 def _folder(images, data_dir):

@@ -16,9 +16,15 @@ def load(name: str, data_dir: str | os.PathLike) -> examples_lib.Source:
   """Returns a prepared data set; the examples come in TFDS's read order."""
   directory = _prepared_directory(name, pathlib.Path(data_dir))
   # From the directory alone: by name TFDS would ask its servers, too.
-  builder = _tfds().builder_from_directory(directory)
-  return examples_lib.registered(
-      name, train=_read(builder, 'train'), test=_read(builder, 'test'))
+  tfds = _tfds()
+  try:
+    builder = tfds.builder_from_directory(directory)
+    train, test = (_read(builder, split) for split in ('train', 'test'))
+  except Exception as error:  # TFDS and TensorFlow raise almost anything
+    raise registry.BadDataError(
+        f'{directory} is damaged: {type(error).__name__}: '
+        f'{str(error)[:300]}') from error
+  return examples_lib.registered(name, train=train, test=test)
 
 
 def prepare(name: str, data_dir: str | os.PathLike) -> None:

@@ -15,6 +15,7 @@ __getattr__, __dir__ = experiments.lazy(__name__, {
     'NAMES': 'experiments.models.network:NAMES',
     'arguments': 'experiments.models.network:arguments',
     'build': 'experiments.models.network:build',
+    'check': 'experiments.models.fitting:check',
     'lenet5': 'experiments.models.backbones:lenet5',
     'mlp': 'experiments.models.backbones:mlp',
     'resnet50': 'experiments.models.resnet:resnet50',

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from etils import epy
 
+from experiments.models import fitting
+
 with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
   import keras
 
@@ -16,10 +18,7 @@ def mlp(input_shape: tuple[int, ...],
 
   The paper's toy experiments use `widths=(2000, 2000)` (Appendix C).
   """
-  if not widths or any(width < 1 for width in widths):
-    raise ValueError(
-        'Argument `widths` must hold at least one positive integer. '
-        f'Received: widths={tuple(widths)}.')
+  fitting.check_widths(widths)
   inputs = keras.Input(input_shape, name='inputs')
   x = keras.layers.Flatten(name='flatten')(inputs)
   for i, width in enumerate(widths, start=1):
@@ -54,10 +53,7 @@ def wide_resnet(input_shape: tuple[int, int, int] = (32, 32, 3),
   (depth - 4) / 6 blocks with 16, 32 and 64 times `width` filters and strides 1,
   2 and 2.
   """
-  if depth < 10 or (depth - 4) % 6:
-    raise ValueError(
-        'Argument `depth` must be 6n + 4 with n >= 1. '
-        f'Received: depth={depth}.')
+  fitting.check_depth(depth)
   if width < 1:
     raise ValueError(
         f'Argument `width` must be positive. Received: width={width}.')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -14,12 +15,15 @@ import os
 import pathlib
 import pkgutil
 import sys
+import tempfile
 from typing import Any
 from typing import TextIO
 
 from absl import flags
 
 from experiments import data
+from experiments import methods
+from experiments import models
 from experiments import training
 from experiments.cli import pairs
 from experiments.cli import recipes
@@ -111,6 +115,8 @@ def check_flags() -> None:
     multi_worker.check_flags()
     if not multi_worker.is_chief():
       return  # it writes nothing
+  if FLAGS.tensorboard is not None:
+    _check_tensorboard()
   try:
     _check_writable()
   except OSError as error:
@@ -137,6 +143,18 @@ def is_read_only() -> bool:
   except OSError as error:
     return error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
   return False
+
+
+def _check_tensorboard() -> None:
+  """The workers would find out, each of them, at their first log."""
+  directory = pathlib.Path(FLAGS.tensorboard)
+  try:
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=directory):
+      pass
+  except OSError as error:
+    raise recipes.BadFlagError(
+        f'--tensorboard: cannot be written: {error}') from error
 
 
 def call(program: Callable[[], int | None]) -> int | None:
@@ -218,16 +236,16 @@ def train(
   plan = make_plan(runs, keep_weights, need_weights)
   for problem in plan.problems():
     print(f'Not a result, left alone: {problem}', file=sys.stderr)
+  if plan.pending and is_read_only():
+    raise recipes.BadFlagError(
+        f'--output_dir: {len(plan.pending)} runs are to be trained, and '
+        f'{FLAGS.output_dir} cannot be written.')
+  if plan.pending:
+    _prepare(plan.pending.values())
   with contextlib.closing(_make_pool(bool(plan.pending))) as pool:
     if plan.pending:
       _say_on_what(pool)
     _announce(plan, pool.slots)
-    if plan.pending and is_read_only():
-      raise recipes.BadFlagError(
-          f'--output_dir: {len(plan.pending)} runs are to be trained, and '
-          f'{FLAGS.output_dir} cannot be written.')
-    if plan.pending:
-      _prepare(plan.pending.values())
     results = plan_lib.execute(
         plan, pool, data_dir=FLAGS.data_dir, strategy=FLAGS.strategy,
         tensorboard_dir=FLAGS.tensorboard, keep_logs=FLAGS.keep_logs,
@@ -321,15 +339,39 @@ def _announce(
 
 def _prepare(runs: Iterable[training.Run]) -> None:
   """Makes sure of the data, and that the runs fit it, before any training."""
-  checked = {}
+  by_dataset = {}
   for run in runs:
-    checked.setdefault((run.dataset, run.noise), run)
-  sources = {}
-  for run in checked.values():
-    if run.dataset not in sources:
-      sources = {run.dataset: load(run.dataset)}  # one at a time
-    with recipes.naming('noise'):
-      training.load_splits(run, source=sources[run.dataset])
+    by_dataset.setdefault(run.dataset, []).append(run)
+  for dataset, same in by_dataset.items():
+    source = load(dataset)  # one at a time
+    for run in {run.noise: run for run in same}.values():
+      with recipes.naming('noise'):
+        splits = training.load_splits(run, source=source)
+      _check_per_class(run, splits.train)
+    for run in same:
+      _check_network(run, source.input_shape, source.num_classes)
+
+
+def _check_per_class(run: training.Run, train: data.Examples) -> None:
+  least = min(collections.Counter(train.given.tolist()).values())
+  if run.per_class is not None and run.per_class > least:
+    raise recipes.BadFlagError(
+        f'--per_class: the smallest class of {run.dataset} has {least} '
+        f'examples. Received: {run.per_class}')
+
+
+@functools.lru_cache(maxsize=1000)
+def _check_parts(model, arguments, method, hyperparameters, shape, num_classes):
+  """Refuses a network, or a head, that does not fit; builds neither."""
+  with recipes.naming('model'):
+    models.check(model, shape, dict(arguments))
+  with recipes.naming('hyperparameters'):
+    methods.get(method, **dict(hyperparameters)).head(num_classes)
+
+
+def _check_network(run, shape, num_classes):
+  _check_parts(run.model, run.model_arguments, run.method, run.hyperparameters,
+               shape, num_classes)
 
 
 def load(dataset: str) -> data.Source:

@@ -143,7 +143,8 @@ def consensus(
         f'Argument `annotators` must have {table.shape[1]} names. Received: '
         f'{len(annotators)}.')
   source = passes.open_features(features, encoded)
-  process = process or process_lib.LogisticNormalProcess()
+  process = closed_form.check_process(
+      process) or process_lib.LogisticNormalProcess()
   process.fit(source.x, encoded)
   present = np.asarray(process.classes_)
   num_classes = len(given.class_names)

@@ -69,7 +69,7 @@ def audit_features(
   num = len(given)
   ids = to_ids(ids, num, features, labels)
   certain = to_mask(certain, num)
-  process = process or default_process(len(given.class_names))
+  process = check_process(process) or default_process(len(given.class_names))
   y, weight = given.classes, None
   if given.shares is not None:
     y = given.shares
@@ -211,6 +211,15 @@ def _largest(values, num):
   order = np.argsort(
       -np.take_along_axis(values, found, axis=1), axis=1, kind='stable')
   return np.take_along_axis(found, order, axis=1)
+
+
+def check_process(process: Any) -> process_lib.LogisticNormalProcess | None:
+  """Returns a process, or None, and refuses all else."""
+  if process is not None and not isinstance(
+      process, process_lib.LogisticNormalProcess):
+    raise ValueError('Argument `process` must be a LogisticNormalProcess. '
+                     f'Received: process={process!r}.')
+  return process
 
 
 def to_mask(certain: Any, num: int) -> np.ndarray:

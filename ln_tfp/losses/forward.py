@@ -104,6 +104,12 @@ def estimate_transition(
     raise ValueError(
         'Argument `probabilities` must be [N, K] with N >= 1. '
         f'Received: shape {probabilities.shape}.')
+  sums = probabilities.sum(axis=1)
+  if not (np.all(probabilities >= 0) and np.all((sums > 0) & (sums < np.inf))):
+    raise ValueError(
+        'Argument `probabilities` must be finite and not negative, nor all '
+        f'zero in a row. Received: rows that sum to {sums.min()} to '
+        f'{sums.max()}, smallest entry {probabilities.min()}.')
   if percentile is None:
     anchors = np.argmax(probabilities, axis=0)
   else:
@@ -116,7 +122,11 @@ def estimate_transition(
 
 def check_transition(transition: Any) -> np.ndarray:
   """Returns T as a float64 array, or raises if it is none."""
-  matrix = np.asarray(transition, np.float64)
+  try:
+    matrix = np.asarray(transition, np.float64)
+  except (TypeError, ValueError) as error:
+    raise ValueError('Argument `transition` must be a square matrix of numbers.'
+                     f' Received: transition={transition!r}.') from error
   if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
     raise ValueError(
         'Argument `transition` must be a square matrix. '

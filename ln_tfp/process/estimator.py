@@ -359,6 +359,10 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
       raise ValueError(
           f'Argument `kernel` must be one of {_KERNELS} or a kernel of '
           f'tfp.math.psd_kernels. Received: kernel={self.kernel!r}.')
+    if not isinstance(
+        self.noise_model, (bool, np.bool_, noise_model.NoiseModel)):
+      raise ValueError('Argument `noise_model` must be a bool or a NoiseModel. '
+                       f'Received: noise_model={self.noise_model!r}.')
     for name, smallest in (('num_inducing', 1), ('relabel_rounds', 0)):
       value = getattr(self, name)
       if not isinstance(value, numbers.Integral) or value < smallest:

@@ -175,7 +175,18 @@ def to_features(x: Any) -> np.ndarray:
     raise ValueError('Argument `X` must be numbers of shape [N, F]. Received: '
                      f'shape {x.shape}, dtype {x.dtype}.')
   validation.assert_all_finite(x, input_name='X')
-  return x.astype(np.result_type(x.dtype, np.float32), copy=False)
+  x = x.astype(np.result_type(x.dtype, np.float32), copy=False)
+  if x.size and max(-x.min(), x.max()) > largest(x.dtype):
+    raise ValueError(
+        f'Argument `X` must not have numbers beyond {largest(x.dtype):.3g}, '
+        f'whose squares are too large for {x.dtype}. Received: from '
+        f'{x.min():g} to {x.max():g}.')
+  return x
+
+
+def largest(dtype: Any) -> float:
+  """The largest feature: distances, which add squares, must not overflow."""
+  return float(np.sqrt(np.finfo(dtype).max)) / 1e4
 
 
 def _as_text(y):

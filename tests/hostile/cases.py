@@ -60,6 +60,7 @@ def call(name: str, function: Callable[[], Any], says: str | None,
          *makers: Maker, changes: tuple[str, ...] = ()) -> Case:
   """A call of the public API, which raises a ValueError or TypeError.
 
+  TensorFlow's InvalidArgumentError is one, too, as that of its own losses.
   One that must succeed raises an AssertionError where it is silently wrong.
   """
   return Case(name, 'call', function, says, makers, changes)

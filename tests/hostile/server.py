@@ -212,9 +212,10 @@ class _NoPool:
 
 
 def _call(function):
+  import tensorflow as tf
   try:
     function()
-  except (TypeError, ValueError) as error:
+  except (TypeError, ValueError, tf.errors.InvalidArgumentError) as error:
     print(' '.join(f'{type(error).__name__}: {error}'.split()), file=sys.stderr)
     return _REFUSED
   return _ACCEPTED

@@ -1,9 +1,11 @@
 """All hostile cases: a new feature adds its rows to one of the tables."""
 
+from tests.hostile import api
 from tests.hostile import audit_files
 from tests.hostile import audit_flags
 from tests.hostile import audit_images
 from tests.hostile import audit_output
+from tests.hostile import programs
 
 # What a case may need, imported once.
 IMPORTS = (
@@ -15,4 +17,4 @@ IMPORTS = (
     'experiments.data.features', 'experiments.training.loading')
 
 CASES = (*audit_files.CASES, *audit_images.CASES, *audit_output.CASES,
-         *audit_flags.CASES)
+         *audit_flags.CASES, *programs.CASES, *api.CASES)

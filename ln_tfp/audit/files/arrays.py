@@ -8,6 +8,7 @@ import zipfile
 import numpy as np
 
 from ln_tfp.audit.files import dataset
+from ln_tfp.process import sources
 
 _INPUTS = ('images', 'x', 'features', 'embeddings')
 _LABELS = ('labels', 'y')
@@ -72,9 +73,10 @@ def check(inputs: np.ndarray, path: pathlib.Path) -> np.ndarray:
           f'{path}: example {start + int(np.argmax(bad))} has values that are '
           'NaN or infinite.')
     if part.dtype.kind == 'f' and part.dtype.itemsize > 2:
-      bad = (np.abs(part) > _LARGEST).any(axis=1)
+      largest = min(_LARGEST, sources.largest(part.dtype))
+      bad = (np.abs(part) > largest).any(axis=1)
       if bad.any():
         raise dataset.InputError(
             f'{path}: example {start + int(np.argmax(bad))} has values beyond '
-            f'{_LARGEST:g}.')
+            f'{largest:.3g}.')
   return inputs[..., np.newaxis] if inputs.ndim == 3 else inputs

@@ -62,14 +62,19 @@ def read(
   if ignore_class is not None:
     missing |= labels == ignore_class
   present = labels[~missing]
+  if not len(present):
+    raise ValueError(f'Argument `{argument}` must hold at least one label. '
+                     f'Received: {len(labels)} of which all are missing.')
   if present.dtype.kind == 'O':
-    present = np.array([_plain(label) for label in present])
-  numeric = present.dtype.kind in 'iufb'
+    present = _one_kind(present, argument)
+  if present.dtype.kind not in 'iufbU':
+    raise ValueError(
+        f'Argument `{argument}` must hold whole numbers or names. Received: '
+        f'dtype={present.dtype}, such as {present[0]!r}.')
+  numeric = present.dtype.kind != 'U'
   if numeric:
     _check_whole(present, np.flatnonzero(~missing), argument)
     present = present.astype(np.int64)
-  else:
-    present = present.astype(str)
   if class_names is None:
     known = np.unique(present)
     class_names = tuple(map(str, known))
@@ -128,18 +133,29 @@ def _is_missing(labels):
       isinstance(label, float) and label != label for label in labels], bool)
 
 
-def _plain(label):
-  """A label of an array of objects, bytes as text."""
-  return label.decode() if isinstance(label, bytes) else label
+def _one_kind(labels, argument):
+  """Returns labels of an array of objects, which are all numbers or names.
+
+  As text the number 1 and the name '1' would be the same.
+  """
+  for first in labels:
+    if isinstance(first, str) != isinstance(labels[0], str):
+      raise ValueError(
+          f'Argument `{argument}` must hold numbers or names, not both. '
+          f'Received: {labels[0]!r} and {first!r}.')
+  return np.array(labels.tolist())
 
 
 def _check_whole(labels, positions, argument):
-  whole = (labels >= 0) & (labels == np.floor(labels))
+  # Beyond 2^53 floating numbers are not told apart, beyond 2^63 int64 ends.
+  largest = 2.**53 if labels.dtype.kind == 'f' else 2**63 - 1
+  whole = (labels >= 0) & (labels == np.floor(labels)) & (labels <= largest)
   if not whole.all():
     first = int(np.argmin(whole))
     raise ValueError(
         f'Argument `{argument}` must hold whole numbers that are not negative, '
-        f'or names. Received: {labels[first]} at position {positions[first]}. '
+        f'nor too large, or names. Received: {labels[first]} at position '
+        f'{positions[first]}. '
         'If it stands for no label, say so by `ignore_class`.')
 
 

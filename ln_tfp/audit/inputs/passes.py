@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from collections.abc import Iterator
+import contextlib
 import dataclasses
 from typing import Any
 import zlib
@@ -50,11 +51,13 @@ def open_features(features: Any, labels: Any = None) -> Features:
   if labels is None:
     raise ValueError('Argument `labels` must be given unless `features` are '
                      'batches that bring them. Received: labels=None.')
+  if not np.ndim(labels):
+    raise ValueError('Argument `labels` must have one entry for each row of '
+                     f'`features`. Received: labels={labels!r}.')
   if sparse.issparse(features):
     x = _from_sparse(features)
   else:
-    x = np.asarray(features)
-    x = x.reshape(len(x), -1) if x.ndim > 2 else x
+    x = _from_array(features)
   num = features.shape[0] if sparse.issparse(features) else len(x)
   if num != len(labels):
     raise ValueError(
@@ -152,6 +155,19 @@ def _from_stream(features, labels):
         'Argument `labels` must have one entry for each row of `features`. '
         f'Received: {len(labels)} for {len(prints)} rows.')
   return Features(passes, labels, prints)
+
+
+def _from_array(features):
+  """Returns numbers `[N, F]`."""
+  x = np.asarray(features)
+  if x.dtype.kind == 'O':  # such as a data frame of several types
+    with contextlib.suppress(TypeError, ValueError):
+      x = x.astype(np.float64)
+  if x.ndim < 2 or x.dtype.kind not in 'iufb':
+    raise ValueError(
+        'Argument `features` must hold numbers of shape [N, F]. Received: '
+        f'shape={x.shape}, dtype={x.dtype}.')
+  return x.reshape(len(x), -1) if x.ndim > 2 else x
 
 
 def _from_sparse(matrix):

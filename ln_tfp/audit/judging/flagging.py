@@ -8,6 +8,8 @@ of zero: prod(1 - pw) in expectation.
 
 import numpy as np
 
+from ln_tfp import checks
+
 
 def num_flagged(
     wrong_probability: np.ndarray, budget: int | None = None,
@@ -26,16 +28,11 @@ def num_flagged(
     raise ValueError('Arguments `budget` and `precision` exclude each other.')
   size = len(wrong_probability)
   if budget is not None:
-    if budget < 0:
-      raise ValueError('Argument `budget` must not be negative. '
-                       f'Received: budget={budget}.')
-    return min(int(budget), size)
+    return min(checks.whole('budget', budget, 0), size)
   found = np.cumsum(wrong_probability, dtype=np.float64)
   counts = np.arange(1, size + 1)
   if precision is not None:
-    if not 0 < precision <= 1:
-      raise ValueError('Argument `precision` must be in (0, 1]. '
-                       f'Received: precision={precision}.')
+    checks.between('precision', precision, 0, 1, open_below=True)
     enough = np.flatnonzero(found >= precision * counts)
     return int(enough[-1]) + 1 if len(enough) else 0
   if not size or found[-1] <= 0:

@@ -107,6 +107,8 @@ def apply(decisions: str | os.PathLike | Iterable[Decision],
   """
   if isinstance(decisions, (str, os.PathLike)):
     decisions = read(decisions)
+  else:
+    decisions = _checked(decisions)
   corrected = np.array(labels, object)
   certain, kept = np.zeros(len(ids), bool), np.ones(len(ids), bool)
   changes = {}
@@ -127,6 +129,19 @@ def apply(decisions: str | os.PathLike | Iterable[Decision],
             decision.id, before, decision.label, decision.kind)
   return Corrected(corrected, certain, kept, [changes[i] for i in
                                               sorted(changes)])
+
+
+def _checked(decisions):
+  if not isinstance(decisions, Iterable):
+    raise ValueError('Argument `decisions` must be a file, or several '
+                     f'`Decision`. Received: decisions={decisions!r}.')
+  decisions = list(decisions)
+  for decision in decisions:
+    if not isinstance(decision, Decision):
+      raise ValueError('Argument `decisions` must hold nothing but `Decision`. '
+                       f'Received: {decision!r}.')
+    _check(decision, 'Argument `decisions`')
+  return decisions
 
 
 def _match(decisions, ids):

@@ -54,7 +54,7 @@ def test_a_budget_flags_so_many_and_no_label_that_is_certain():
 
 @pytest.mark.parametrize('arguments, message', [
     (dict(budget=1, precision=.5), 'exclude each other'),
-    (dict(budget=-1), '`budget` must not be negative'),
+    (dict(budget=-1), '`budget` must be a whole number'),
     (dict(precision=0.), '`precision` must be in'),
     (dict(precision=1.1), '`precision` must be in'),
 ])
