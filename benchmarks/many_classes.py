@@ -37,9 +37,9 @@ _SIZES = [
     (10_000, 256, 256), (10_000, 4096, 256),
     (10_000, 1024, 128), (10_000, 1024, 512)]
 _GOALS = {(20_000, 1024, 256): '<= 0.8', (20_000, 4096, 256): '<= 0.3'}
-_ROUNDS, _ROUNDS_OF_GOALS, _ROUNDS_OF_LARGE = 4, 5, 2
-_ROUNDS_OF_RANKS = 10
-_LARGE, _TOO_LARGE = 2e10, 1.5e11  # multiplications
+_ROUNDS, _ROUNDS_OF_GOALS, _ROUNDS_OF_LARGE = 4, 3, 2
+_ROUNDS_OF_RANKS = 5
+_LARGE, _TOO_LARGE = 2e10, 1e11  # multiplications
 
 
 class Layer:

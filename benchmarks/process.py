@@ -11,6 +11,7 @@ Times are CPU seconds of one thread: a load beside them changes them little, and
 idle cores take no longer. Takes about a quarter of an hour.
 """
 
+from collections.abc import Sequence
 import dataclasses
 import os
 import pathlib
@@ -94,32 +95,24 @@ def make_digits(size: int) -> tuple[np.ndarray, np.ndarray]:
       size=[size, x.shape[1]]), y[rows]
 
 
-def measure_rivals() -> list[timing.Row]:
+def measure_rivals(
+    sizes: Sequence[int] = (300, 1_000, 3_000)) -> list[timing.Row]:
   """Against scikit-learn."""
   rows = []
-  for size, rounds, goal in ((300, 1, ''), (1_000, 1, '<= 0.05'),
-                             (3_000, 1, '')):
+  for size in sizes:
     x, y = make_digits(size)
     search = {'optimizer': None} if size == 3_000 else {}
 
-    def ours(x=x, y=y):
-      ln_tfp.LogisticNormalProcess().fit(x, y)
-      return 1
-
-    def theirs(x=x, y=y, search=search):
-      gaussian_process.GaussianProcessClassifier(
-          1. * kernels.RBF(2.), **search).fit(x, y)
-      return 1
-
-    ours()  # imports
-    times = {'process': [], 'scikit-learn': []}
-    for _ in range(rounds):
-      times['process'].append(1e3 * _seconds(ours))
-      times['scikit-learn'].append(1e3 * _seconds(theirs))
+    ours = ln_tfp.LogisticNormalProcess()
+    theirs = gaussian_process.GaussianProcessClassifier(
+        1. * kernels.RBF(2.), **search)
+    ours.fit(x, y)  # imports
+    times = {'process': [1e3 * _seconds(ours.fit, x, y)],
+             'scikit-learn': [1e3 * _seconds(theirs.fit, x, y)]}
     rows.append(timing.ratio(
         f'process / GaussianProcessClassifier, N = {size:,}'
         f'{", without search" if search else ""}', times, 'process',
-        'scikit-learn', goal))
+        'scikit-learn', '<= 0.05' if size == 1_000 else ''))
   return rows
 
 
@@ -144,10 +137,11 @@ def measure_growth() -> list[timing.Row]:
       timing.Row('s of a fit to 1,000,000 x 1280, K = 10', by_rows[-1])]
 
 
-def measure_embeddings() -> list[timing.Row]:
+def measure_embeddings(
+    classes: Sequence[int] = (10, 100)) -> list[timing.Row]:
   """Embeddings in memory, seconds."""
   rows = []
-  for num_classes in (10, 100):
+  for num_classes in classes:
     parts = list(make_stream(50_000, _FEATURES, num_classes)())
     x, y = (np.concatenate(part) for part in zip(*parts))
     rows.append(timing.Row(

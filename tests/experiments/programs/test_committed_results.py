@@ -5,9 +5,11 @@ import shutil
 
 import pytest
 
+from experiments import gp_classification
 from experiments import hyperparameters
 from experiments import natural_noise
 from experiments import synthetic_noise
+from experiments.classical import problems
 from experiments.paper import grids
 from experiments.paper import tuned
 from tests.experiments.programs import calling
@@ -63,3 +65,20 @@ def test_the_tuned_hyperparameters_are_the_winners(
                  f'--noise={",".join(noises)}')
   assert made == (tuned.DIRECTORY / f'{dataset}.csv').read_text(
       encoding='utf-8')
+
+
+def test_the_docs_show_the_comparison_of_classifiers():
+  text = (_ROOT / 'docs' / 'process.md').read_text(encoding='utf-8')
+  begin, end = (f'<!-- comparison: {side} -->' for side in ('begin', 'end'))
+  shown = text.partition(begin)[2].partition(end)[0]
+  summary = _EVIDENCE / 'gp_classification' / 'summary.md'
+  assert shown.strip() == summary.read_text(encoding='utf-8').strip()
+
+
+def test_the_comparison_follows_from_the_measurements():
+  found = gp_classification.read(_EVIDENCE)
+  names = [name for name in problems.NAMES
+           if any(place[0] == name for place in found)]
+  assert gp_classification.summarize(
+      found, names, gp_classification.NOISES) == (
+          _EVIDENCE / 'gp_classification/summary.md').read_text('utf-8')
