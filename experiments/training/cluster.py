@@ -48,10 +48,11 @@ def read() -> Cluster:
   text = os.environ.get('TF_CONFIG', '')
   try:
     return _parse(json.loads(text))
-  except (AttributeError, KeyError, TypeError, ValueError) as error:
+  except (AttributeError, KeyError, TypeError, ValueError,
+          RecursionError) as error:
     raise BadClusterError(
         f'TF_CONFIG must be such as {_EXAMPLE}. Received: '
-        f'{text or "nothing"}') from error
+        f'{text[:200] or "nothing"}') from error
 
 
 def _parse(document: dict[str, Any]) -> Cluster:

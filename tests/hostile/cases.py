@@ -35,6 +35,8 @@ class Case:
     says: a regular expression for the line; None where it must succeed.
     makers: write what is there before.
     changes: patterns of the paths that may appear or change.
+    ends: 'refused' with one line, 'shown' where the work is done and a line
+      among others says what was odd, or 'failed' likewise.
   """
   name: str
   kind: str
@@ -42,6 +44,7 @@ class Case:
   says: str | None
   makers: tuple[Maker, ...] = ()
   changes: tuple[str, ...] = ()
+  ends: str = 'refused'
 
 
 def audit(name: str, line: str, says: str | None, *makers: Maker,
@@ -51,9 +54,13 @@ def audit(name: str, line: str, says: str | None, *makers: Maker,
 
 
 def program(name: str, line: str, says: str | None, *makers: Maker,
-            changes: tuple[str, ...] = ('results',)) -> Case:
-  """`python -m experiments.LINE`; a worker that is started is a failure."""
-  return Case(name, 'program', shlex.split(line), says, makers, changes)
+            changes: tuple[str, ...] = ('results',),
+            ends: str = 'refused') -> Case:
+  """`python -m experiments.LINE`; a worker that is started is a failure.
+
+  `NAME=VALUE` in front of the line are variables of the environment.
+  """
+  return Case(name, 'program', shlex.split(line), says, makers, changes, ends)
 
 
 def call(name: str, function: Callable[[], Any], says: str | None,

@@ -329,7 +329,7 @@ _FEATURES = [
               cases.header(
                   f'{_PLACE}/train.npy', "{'descr': '<f2', 'fortran_order': "
                   "False, 'shape': (1000000000000, 2), }")),
-    _features('Features that are NaN', r'row 0 of train', npy(
+    _features('Computed features that are NaN', r'row 0 of train', npy(
         f'{_PLACE}/train.npy', np.full([20, 2], np.nan))),
     _features('Labels of features beyond the classes', r'label.*99', npy(
         f'{_PLACE}/train-labels.npy', np.stack([

@@ -6,6 +6,7 @@ from tests.hostile import audit_flags
 from tests.hostile import audit_images
 from tests.hostile import audit_output
 from tests.hostile import programs
+from tests.hostile import results
 
 # What a case may need, imported once.
 IMPORTS = (
@@ -17,4 +18,5 @@ IMPORTS = (
     'experiments.data.features', 'experiments.training.loading')
 
 CASES = (*audit_files.CASES, *audit_images.CASES, *audit_output.CASES,
-         *audit_flags.CASES, *programs.CASES, *api.CASES)
+         *audit_flags.CASES, *programs.CASES, *results.CASES,
+         *api.CASES)

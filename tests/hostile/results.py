@@ -1,0 +1,106 @@
+"""Strangers in a directory of results, and clusters that cannot be."""
+
+import json
+import shlex
+import zipfile
+
+from experiments import training
+from tests.experiments.sweep import fake_worker
+from tests.hostile import cases
+from tests.hostile.cases import program
+from tests.hostile.cases import raw
+
+_LINE = ('synthetic_noise --methods=CE --noise=none --epochs=1 --output_dir=r '
+         '--offline')
+_RUN = training.Run(method='CE', noise='none', epochs=1)
+_OTHER = training.Run(method='CE', noise='none', epochs=1, seed=7)
+_WRITTEN = ('r/tables', 'r/tables/*', 'r/.locks', 'r/.locks/*')
+
+
+def _document(of=_RUN, **changes):
+  return json.dumps({
+      **fake_worker.document(of.to_dict(), of.key), **changes})
+
+
+_FINISHED = raw(f'r/{_RUN.key}.json', _document())
+
+
+def _stranger(name, says, maker):
+  """A finished sweep is shown, the stranger is named, and stays."""
+  return program(name, _LINE, says, _FINISHED, maker, changes=_WRITTEN,
+                 ends='shown')
+
+
+def _odd_result(name, says, **changes):
+  return _stranger(name, rf'{_OTHER.key}.*{says}', raw(
+      f'r/{_OTHER.key}.json', _document(_OTHER, **changes)))
+
+
+def _bomb(name):
+  """A small archive of 100 MB."""
+  def write():
+    with zipfile.ZipFile(name, 'w', zipfile.ZIP_DEFLATED) as archive:
+      archive.writestr('bomb.json', b'0' * 100_000_000)
+  return write
+
+
+def _cluster(name, says, text):
+  line = (f'{_LINE} --strategy=multi_worker --wait_seconds=1')
+  return program(name, f'TF_CONFIG={shlex.quote(text)} {line}', says,
+                 changes=('r',))
+
+
+def _workers(*addresses, index=0):
+  return json.dumps({'cluster': {'worker': addresses},
+                     'task': {'type': 'worker', 'index': index}})
+
+
+CASES = (
+    _stranger('A pipe among the results', r'odd\.json', cases.pipe(
+        'r/odd.json')),
+    _stranger('A pipe among the archives', r'odd\.zip', cases.pipe(
+        'r/odd.zip')),
+    _stranger('A folder among the results', r'odd\.json', cases.folder(
+        'r/odd.json')),
+    _stranger('A link to nothing among the results', r'odd\.json', cases.link(
+        'r/odd.json', 'gone')),
+    _stranger('A link to itself among the results', r'odd\.json', cases.link(
+        'r/odd.json', 'odd.json')),
+    _stranger('A link to an endless device among the results', r'odd\.json',
+              cases.link('r/odd.json', '/dev/zero')),
+    _stranger('A result of a terabyte', r'odd\.json', cases.sparse(
+        'r/odd.json', 2**40)),
+    _stranger('A result that is no text', r'odd\.json', raw(
+        'r/odd.json', b'\xff\xfe')),
+    _stranger('A result of nested brackets', r'odd\.json', raw(
+        'r/odd.json', '[' * 100_000)),
+    _stranger('A result that is a list', r'odd\.json', raw(
+        'r/odd.json', '[1]')),
+    _stranger('A result with a number of 5,000 digits', r'odd\.json', raw(
+        'r/odd.json', f'{{"key": {"9" * 5000}}}')),
+    _stranger('An archive of results that is none', r'odd\.zip', raw(
+        'r/odd.zip', b'PK\3\4')),
+    _stranger('An archive of results that is a bomb', r'odd\.zip', _bomb(
+        'r/odd.zip')),
+    _odd_result('An accuracy of 7.5', r'7\.5', metrics={'test_accuracy': 7.5}),
+    _odd_result('An accuracy that is NaN', r'NaN',
+                metrics={'test_accuracy': float('nan')}),
+    _odd_result('Metrics that are a list', r'metrics', metrics=[1]),
+    _odd_result('A result of a version to come', r'invention', invention=1),
+    _odd_result('A result of another run', r'', run=_RUN.to_dict()),
+    _odd_result('A result without its run', r'', run=None),
+    program('A damaged result of the run itself', _LINE, r'Move the file away',
+            raw(f'r/{_RUN.key}.json', '{'), changes=_WRITTEN, ends='failed'),
+    program('A table that is not ours', _LINE,
+            r'tables/synthetic_noise-digits\.csv', _FINISHED, raw(
+                'r/tables/synthetic_noise-digits.csv', b'\xff\xfe\x80'),
+            changes=_WRITTEN[2:], ends='failed'),
+    _cluster('A cluster that is no JSON', r'TF_CONFIG', 'zebra'),
+    _cluster('A cluster of nested brackets', r'TF_CONFIG', '[' * 20_000),
+    _cluster('A cluster of nobody', r'TF_CONFIG', _workers()),
+    _cluster('A cluster without this worker', r'TF_CONFIG',
+             _workers('127.0.0.1:9', index=5)),
+    _cluster('A cluster on the internet', r'public address.*8\.8\.8\.8',
+             _workers('8.8.8.8:9999', '127.0.0.1:9998')),
+    _cluster('A worker without a port', r'TF_CONFIG', _workers('127.0.0.1')),
+)
