@@ -26,6 +26,8 @@ class ReplicaBatch(methods.GlobalBatch):
   """
 
   def gather(self, values):
+    if values.dtype == tf.bool:  # the collective operation has numbers only
+      return tf.cast(self.gather(tf.cast(values, tf.int32)), tf.bool)
     return tf.distribute.get_replica_context().all_gather(
         tf.identity(values), axis=0)
 
