@@ -96,6 +96,11 @@ class ShiftedGaussianNoise(keras.Model):
     self._shifted = _ShiftedNLL(self.label_smoothing)
     super().compile(optimizer, loss=self._shifted, **kwargs)
 
+  def compile_from_config(self, config):
+    """As Keras does where `compile` is its own."""
+    self.compile(**keras.saving.deserialize_keras_object(config))
+    self.optimizer.build(self.trainable_variables)
+
   def fit(self, *args, callbacks: Any = None, **kwargs):
     """As of every Keras model."""
     if isinstance(callbacks, keras.callbacks.CallbackList):

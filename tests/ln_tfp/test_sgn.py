@@ -46,7 +46,7 @@ def test_the_average_follows_each_step_with_its_own_statistics():
   x, y = _data()
   model = _model(normalised=True)
   sgn = ln_tfp.ShiftedGaussianNoise(model, alpha=.5, decay=.8)
-  sgn.compile(keras.optimizers.SGD(.05), metrics=[ln_tfp.Accuracy()])
+  sgn.compile(keras.optimizers.SGD(.05, .9), metrics=[ln_tfp.Accuracy()])
   kernel = lambda network: network.layers[0].kernel.numpy().astype('float64')
   expected = kernel(model)
   for _ in range(3):
