@@ -52,7 +52,7 @@ def isometric_nll(
   labels = labels_lib.Labels(y_true, y_pred.shape[:-2], size, ignore_class)
   target = _targets(labels, t, loc.dtype)
   if shift_to is not None:
-    shift = ops.cast(shift, loc.dtype)
+    shift = ops.convert_to_tensor(shift, loc.dtype)  # exact for a float
     other = ops.stop_gradient(centred(heads.rows(shift_to)[0]))
     target = (1. - shift) * target + shift * other
   energy = normal.energy(
