@@ -74,7 +74,7 @@ class GJS(base.LogitsMethod):
 
   @classmethod
   def grid(cls, dataset):
-    """The paper's."""
+    """Over the range that the authors take it from."""
     del dataset  # the same everywhere
     for weight in (.1, .3, .5, .7, .9):
       yield cls(weight=weight)

@@ -66,7 +66,7 @@ class Mixup(base.LogitsMethod):
 
   @classmethod
   def grid(cls, dataset):
-    """The paper's values for corrupted labels."""
+    """One is the official value; larger ones mix all pairs about evenly."""
     del dataset  # the same everywhere
     for alpha in (1., 2., 8., 32.):
       yield cls(alpha=alpha)
