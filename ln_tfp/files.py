@@ -27,7 +27,9 @@ def write_atomically(path: str | os.PathLike, content: bytes) -> None:
     with contextlib.suppress(OSError):
       temporary.unlink()
     if isinstance(error, OSError):  # of a full disk it names no file
-      raise OSError(error.errno, error.strerror, str(path)) from error
+      raise OSError(
+          error.errno or errno.EIO, error.strerror or str(error), str(path)
+      ) from error
     raise
 
 

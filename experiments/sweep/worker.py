@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 import functools
+import gc
 import json
 import os
 import pkgutil
@@ -55,6 +56,7 @@ def serve(perform: Callable[[dict[str, Any], Tell], str]) -> None:
     task = tasks.get()
     try:
       status = perform(task, lambda told: answer(progress=told))
+      gc.collect()  # networks are cycles: half of what a run leaves behind
       # A run that is trained elsewhere leaves nothing behind here.
       answer(status=status, **({} if status == 'busy' else {
           'bytes': machine.resident_bytes()}))
