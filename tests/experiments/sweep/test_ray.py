@@ -206,7 +206,8 @@ def test_nodes_that_do_not_see_the_output_directory_send_their_results(
   command = [
       sys.executable, '-m', 'experiments.synthetic_noise', '--launcher=ray',
       f'--ray_address={one_node.address}', '--methods=Forward',
-      '--noise=sym:0.4', f'--epochs={_EPOCHS}', f'--output_dir={output_dir}']
+      '--noise=sym:0.4', f'--epochs={_EPOCHS}', f'--output_dir={output_dir}',
+      '--keep_weights=none']
   environment = {**os.environ, 'PYTHONPATH': str(_ROOT)}
   with subprocess.Popen(
       command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as one:

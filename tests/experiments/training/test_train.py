@@ -12,6 +12,7 @@ import tensorflow as tf
 from experiments import data
 from experiments import methods
 from experiments import training
+from experiments.training import companions
 from experiments.training import devices
 from experiments.training import evaluation
 from experiments.training import loading
@@ -353,10 +354,15 @@ def test_weight_decay_can_leave_batch_normalisation_alone():
     optimizer = keras.optimizers.SGD(.1)
     optimizer.build(model.trainable_variables)
     before = [v.numpy() for v in model.trainable_variables]
+    method, strategy = methods.get('CE'), devices.create('one')
     step = steps.Step(
-        devices.create('one'), model, methods.get('CE'), optimizer,
-        num_classes=3, seed=0, weight_decay=1., decay=decay)
-    step(examples, 10**30)
+        strategy, model, method, optimizer,
+        companions.Auxiliary(tiny.run(), method, model, (3,), 3),
+        companions.ExampleState(
+            strategy, {}, examples.ids, num_classes=3, seed=0),
+        num_classes=3, seed=0, steps_per_epoch=1, epochs=1, weight_decay=1.,
+        decay=decay)
+    step([examples], 10**30)
     moved[decay] = {
         v.name for v, old in zip(model.trainable_variables, before)
         if not np.array_equal(v.numpy(), old)}
