@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import dataclasses
 import importlib
 import json
-import os
 import pathlib
 import platform
 import subprocess
@@ -20,6 +19,7 @@ import sys
 import tensorflow as tf
 
 from benchmarks import timing
+from experiments.sweep import machine
 from experiments.training import devices
 from experiments.training import results
 from ln_tfp import files
@@ -48,7 +48,7 @@ def setup() -> str:
   """Hardware and versions."""
   device = devices.describe(tf.distribute.get_strategy())
   versions = results.versions()
-  cores = len(os.sched_getaffinity(0))
+  cores = machine.cores()
   return (
       f'{device["name"]}, {cores} cores, TensorFlow {versions["tensorflow"]}, '
       f'Keras {versions["keras"]}, Python {platform.python_version()}.')

@@ -19,6 +19,7 @@ from benchmarks import timing
 from experiments import methods
 from experiments import training
 from experiments.paper import tuned
+from experiments.sweep import machine
 from experiments.sweep import plan as plan_lib
 from experiments.sweep import pool as pool_lib
 
@@ -45,7 +46,7 @@ def train_in_turn(output_dir: str) -> None:
 
 def measure() -> list[timing.Row]:
   """All rows."""
-  cores = len(os.sched_getaffinity(0))
+  cores = machine.cores()
   with tempfile.TemporaryDirectory() as pooled, (
       tempfile.TemporaryDirectory()) as serial:
     begin = time.perf_counter()

@@ -31,6 +31,7 @@ from experiments.paper import published
 from experiments.sweep import launch
 from experiments.sweep import store
 from experiments.training import evaluation
+from experiments.training import results as results_lib
 
 with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
   from ln_tfp import files
@@ -96,8 +97,8 @@ def main(argv):
       {'key': key, 'dataset': dataset, 'output_dir': app.FLAGS.output_dir,
        'data_dir': app.FLAGS.data_dir} for key in done if not is_measured(key)])
   measured = {
-      key: json.loads(measurement(key, app.FLAGS.output_dir).read_text(
-          encoding='utf-8'))['mean'] for key in done}
+      key: results_lib.read_json(
+          measurement(key, app.FLAGS.output_dir))['mean'] for key in done}
   table = tables.build(
       f'NLL of three annotators on the training set of {dataset}', methods,
       [tables.Column('none', 'NLL')], cells, results,

@@ -18,6 +18,7 @@ held or failed, and those on data that was not trained on are not run.
 """
 
 import pathlib
+import sys
 
 from absl import flags
 from etils import epy
@@ -34,11 +35,14 @@ with epy.lazy_imports():
 flags.DEFINE_string(
     'benchmark', None, 'A Markdown page whose generated part is made anew.')
 
+
 def main(argv):
   del argv
   directory = pathlib.Path(app.FLAGS.output_dir)
   path = directory / 'report.html'
   facts = evidence.Facts(directory)
+  for problem in facts.problems:
+    print(f'Left alone: {problem}', file=sys.stderr)
   report.build(directory, facts).save(path)
   print(path)
   print(f'Claims: {report.counts(facts)}.')

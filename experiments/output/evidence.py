@@ -13,7 +13,6 @@ import csv
 import dataclasses
 import functools
 import itertools
-import json
 import os
 import pathlib
 
@@ -26,6 +25,7 @@ from experiments.paper import claims
 from experiments.paper import published
 from experiments.paper import tuned
 from experiments.sweep import store
+from experiments.training import results as results_lib
 
 
 class Facts:
@@ -170,8 +170,8 @@ def cell(
     folder = file.parent.parent / 'calibration'
     done = [result for result in done
             if (folder / f'{result.key}.json').exists()]
-    value = lambda result: json.loads(
-        (folder / f'{result.key}.json').read_text(encoding='utf-8'))['mean']
+    value = lambda result: results_lib.read_json(
+        folder / f'{result.key}.json')['mean']
   return tables.Cell(
       values=tuple(map(value, done)), keys=keys,
       diverged=sum(result.status == 'diverged' for result in found),

@@ -30,6 +30,7 @@ from experiments import training
 from experiments.cli import recipes
 from experiments.sweep import launch
 from experiments.sweep import store
+from experiments.training import results as results_lib
 
 with epy.lazy_imports():
   import matplotlib
@@ -137,8 +138,10 @@ def publish(
 
 
 def read_record(path: pathlib.Path) -> Record:
-  """The record of a figure; raises KeyError, TypeError or ValueError."""
-  document = json.loads(path.read_text(encoding='utf-8'))
+  """The record of a figure; raises KeyError, OSError, TypeError
+  or ValueError.
+  """
+  document = results_lib.read_json(path)
   return Record(**{**document, 'runs': tuple(document['runs'])})
 
 

@@ -210,6 +210,14 @@ def read(file: str | os.PathLike, checked: bool = False) -> Result:
     raise DamagedResultError(f'{file}: {error}') from error
 
 
+def read_json(file: str | os.PathLike) -> Any:
+  """A document that lies beside results; raises `OSError` or `ValueError`."""
+  try:
+    return json.loads(read_bounded(file, MAX_BYTES))
+  except RecursionError as error:
+    raise ValueError('it is nested too deep') from error
+
+
 def read_bounded(file: str | os.PathLike, limit: int) -> bytes:
   """A regular file of at most this size; raises `OSError` of all others."""
   # Opening a pipe would wait for somebody who writes to it.

@@ -56,6 +56,9 @@ def _workers(*addresses, index=0):
 
 
 CASES = (
+    program('A pipe among the figures', 'report --output_dir=r',
+            r'figures/odd\.json', _FINISHED, cases.pipe('r/figures/odd.json'),
+            changes=('r/report.html', *_WRITTEN), ends='shown'),
     _stranger('A pipe among the results', r'odd\.json', cases.pipe(
         'r/odd.json')),
     _stranger('A pipe among the archives', r'odd\.zip', cases.pipe(
