@@ -18,6 +18,7 @@ with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
   from ln_tfp import random
 
 _QUANTILES = 4096
+_NO_ID = (-1,)  # of no example: the draws of the whole batch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,13 +57,14 @@ class Mixup(base.LogitsMethod):
 
   def _share(self, context):
     """l, by the quantile function at a uniform number; linear between 4097."""
-    place = _QUANTILES * tf.random.stateless_uniform(
-        [], tf.stack([tf.cast(context.seed, tf.int64),
-                      tf.cast(context.step, tf.int64)]), alg='philox')
-    low = tf.cast(tf.floor(place), tf.int32)
+    # TensorFlow's own generators give other numbers under XLA.
+    normal = random.tf_normal(context.seed, context.step, _NO_ID, 1)[0, 0]
+    place = _QUANTILES * .5 * tf.math.erfc(-normal / np.sqrt(2.))
+    low = tf.minimum(tf.floor(place), _QUANTILES - 1.)
     quantiles = tf.constant(_quantiles(self.alpha))
-    below, above = quantiles[low], quantiles[low + 1]
-    return below + (place - tf.floor(place)) * (above - below)
+    below, above = (
+        tf.gather(quantiles, tf.cast(low, tf.int32) + i) for i in (0, 1))
+    return below + (place - low) * (above - below)
 
   @classmethod
   def grid(cls, dataset):
