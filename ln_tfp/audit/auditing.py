@@ -174,8 +174,9 @@ def _choose(reports):
 
   A model that agrees with more labels than are right, by the estimate from
   what training could not spoil, has learnt wrong ones by heart: neither its
-  features nor its outputs can be trusted. Otherwise the features are better
-  that predict more labels without having seen them.
+  features nor its outputs can be trusted. Otherwise its features are taken if
+  they predict more labels without having seen them: by more than chance, and by
+  a point at least, as a little of what is learnt by heart is in them, too.
   """
   frozen, features, outputs = (
       reports.get(kind) for kind in ('frozen', 'features', 'outputs'))
@@ -185,7 +186,10 @@ def _choose(reports):
     by_heart = features.is_issue.sum() < outputs.is_issue.sum()
     return 'outputs' if by_heart else 'features'
   by_heart = outputs.trust.accuracy > 1. - frozen.noise_rate
-  better = features.trust.accuracy > frozen.trust.accuracy
+  gain = np.subtract(*(
+      (report.nearest_classes[:, 0] == report.given).astype(int)
+      for report in (features, frozen)))
+  better = gain.sum() > max(.01 * len(gain), 2. * np.sqrt(np.abs(gain).sum()))
   return 'features' if better and not by_heart else 'frozen'
 
 

@@ -145,7 +145,10 @@ def _rates(wrong, nearest, probabilities, own, classes, free):
   """Returns the shares of wrong labels, expected and counted."""
   if not free.any():
     return 0., 0.
-  return float(np.clip(wrong[free], 0., 1.).mean()), transitions.counted_rate(
+  expected = float(np.clip(wrong[free], 0., 1.).mean())
+  if np.mean(nearest[free, 0] == classes[free]) < .5:
+    return expected, expected  # who contradicts most labels is no judge of them
+  return expected, transitions.counted_rate(
       nearest[free], probabilities[free], own[free], classes[free])
 
 

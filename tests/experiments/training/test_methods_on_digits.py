@@ -7,8 +7,12 @@ from experiments import methods
 from experiments import training
 
 # Clean labels need no noise on the targets: the least one of the grid. And
-# the official moving average is one of many more steps.
-_CLEAN = {'NAN': {'sigma': .1}, 'SGN-EMA': {'decay': .99}}
+# the official moving average is one of many more steps; co-teaching is told the
+# rate of the noise.
+_CLEAN = {
+    'NAN': {'sigma': .1}, 'SGN-EMA': {'decay': .99},
+    'co-teaching': {'noise_rate': 0.},
+    'ANL-CE': {'alpha': 10., 'beta': 1., 'penalty': 5e-7}}
 
 
 @pytest.fixture(name='source', scope='module')

@@ -69,7 +69,7 @@ def test_without_noise_the_fit_is_the_penalised_maximum():
     logits = np.exp(log_beta) * loc + bias
     chosen = special.log_softmax(logits, axis=1)[
         np.arange(300), votes.labels[:, 0]]
-    return (-chosen.sum() + .5 * (log_beta - np.log(5.))**2
+    return (-chosen.sum() + .5 * (log_beta - np.log(20.))**2
             + .5 * np.sum(bias**2))
 
   best = optimize.minimize(
