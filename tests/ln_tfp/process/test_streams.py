@@ -59,13 +59,11 @@ def test_a_stream_gives_the_fit_of_the_array(kernel, stream):
       each._solution.rounds[0].mean(each._solution.features(new))
       for each in (parts, whole))
   np.testing.assert_allclose(first, expected, atol=1e-4)
-  # The EM and three rounds of relabelling multiply a difference in the last
-  # digit of float32.
   np.testing.assert_allclose(
-      parts.predict_proba(new), whole.predict_proba(new), atol=.06)
+      parts.predict_proba(new), whole.predict_proba(new), atol=2e-3)
   np.testing.assert_allclose(
-      parts.leave_one_out_.posterior, whole.leave_one_out_.posterior, atol=.06)
-  np.testing.assert_allclose(parts.noise_rate_, whole.noise_rate_, atol=2e-3)
+      parts.leave_one_out_.posterior, whole.leave_one_out_.posterior, atol=5e-3)
+  np.testing.assert_allclose(parts.noise_rate_, whole.noise_rate_, atol=1e-3)
 
 
 def test_labels_weights_and_certainty_may_stay_outside_the_stream():
