@@ -1,14 +1,16 @@
 """Installs ln_tfp; requirements.txt has the exact versions that are tested."""
 
 import pathlib
+import runpy
 
 import setuptools
 
 HERE = pathlib.Path(__file__).parent
+VERSION = runpy.run_path(str(HERE / 'ln_tfp/version.py'))['__version__']
 
 setuptools.setup(
     name='ln_tfp',
-    version='0.1.0',
+    version=VERSION,
     description=(
         'Logistic-Normal likelihoods for heteroscedastic label noise, for '
         'Keras and TensorFlow Probability'),
@@ -18,18 +20,24 @@ setuptools.setup(
     python_requires='>=3.10',
     packages=setuptools.find_packages(include=['ln_tfp', 'ln_tfp.*']),
     package_data={'ln_tfp': ['py.typed'], 'ln_tfp.audit.review': ['assets/*']},
+    # docs/versions.md: what these bounds were tried with.
     install_requires=[
         'keras>=3.12,<4',
         'numpy>=1.26,<2.4',  # TFP's SoftmaxCentered fails from 2.4 on
-        'pillow',
         'scikit-learn',
-        'scipy',
+        'scipy',  # imported by name; scikit-learn brings it in any case
         'tensorflow-probability==0.25.*',
         'tensorflow>=2.20,<2.22',
         'tf-keras>=2.20,<2.22',  # imported by TFP; our models are Keras 3
     ],
     extras_require={
-        'audit': ['cleanlab>=2.9,<3', 'pandas'],
+        # What an audit reads and shows beside arrays and CSV.
+        'audit': [
+            'pandas',  # LabelReport.to_pandas
+            'pillow',  # folders of images, pictures on the page
+            'pyarrow',  # Parquet files
+        ],
+        # The laboratory of a clone: it is not in the wheel.
         'experiments': [
             'absl-py',
             'etils[epy]',
@@ -39,11 +47,23 @@ setuptools.setup(
             'tensorboard',  # TensorFlow 2.21 no longer brings it
             'tensorflow-datasets>=4.9.10',
         ],
+        # A plain TensorFlow has no CUDA libraries and trains on the CPU.
         'gpu': ['tensorflow[and-cuda]>=2.20,<2.22'],
+        # Runs of the laboratory on many machines: --launcher=ray.
         'ray': ['ray>=2.50'],
+        # All that some test or benchmark uses, beside `experiments`.
         'test': [
-            'cleanlab>=2.9,<3', 'matplotlib', 'pandas', 'psutil', 'pytest',
-            'pytest-xdist', 'ray>=2.50', 'ruff', 'selenium',
+            'cleanlab>=2.9,<3',  # benchmarks compare with it
+            'matplotlib',
+            'pandas',
+            'pillow',
+            'psutil',
+            'pyarrow',
+            'pytest',
+            'pytest-xdist',
+            'ray>=2.50',
+            'ruff',
+            'selenium',
         ],
     },
     classifiers=[

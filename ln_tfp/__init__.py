@@ -44,5 +44,4 @@ from ln_tfp.metrics import PredictiveNLL
 from ln_tfp.prediction import predict_top_k
 from ln_tfp.process import LogisticNormalProcess
 from ln_tfp.sgn import ShiftedGaussianNoise
-
-__version__ = '0.1.0'
+from ln_tfp.version import __version__

@@ -10,6 +10,8 @@ import types
 import keras
 import numpy as np
 
+from ln_tfp import files
+
 
 @dataclasses.dataclass(frozen=True)
 class Backbone:
@@ -61,9 +63,7 @@ def load(backbone: str | os.PathLike, size: int | None = None) -> Backbone:
     if not path.is_file():
       raise FileNotFoundError(f'There is no backbone {path}.')
     model = keras.models.load_model(path, compile=False)
-    with path.open('rb') as file:
-      digest = hashlib.file_digest(file, 'sha256').hexdigest()
-    return Backbone(model, path.name, digest)
+    return Backbone(model, path.name, files.sha256(path))
   model, size = _application(str(backbone), size)
   digest = hashlib.sha256(f'{backbone} {size}'.encode())
   for weights in model.get_weights():

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import pathlib
@@ -75,6 +76,15 @@ def parse_json(text: str | bytes) -> Any:
     return json.loads(text)
   except RecursionError as error:
     raise ValueError('it is nested too deep') from error
+
+
+def sha256(path: str | os.PathLike) -> str:
+  """Returns the hash of a file in hexadecimal."""
+  digest = hashlib.sha256()
+  with open(path, 'rb') as stream:
+    while part := stream.read(2**20):
+      digest.update(part)
+  return digest.hexdigest()
 
 
 def _check_size(path, size, limit):

@@ -39,7 +39,8 @@ def main(argv: list[str] | None = None,
       applying.run(_apply_parser().parse_args(argv[1:]))
     else:
       running.run(_audit_parser().parse_args(argv), load_named)
-  except (files.InputError, OSError, MemoryError) as error:
+  except (files.InputError, ModuleNotFoundError, OSError,
+          MemoryError) as error:
     print(f'error: {_one_line(error)}', file=sys.stderr)
     return 2
   except KeyboardInterrupt:

@@ -7,7 +7,6 @@ not in the mark, or that has changed since, belongs to the user.
 
 from collections.abc import Iterable
 import contextlib
-import hashlib
 import json
 import os
 import pathlib
@@ -147,11 +146,7 @@ def _marked(folder):
 def _hash(path):
   if not path.is_file():  # a pipe could be read for ever
     return None
-  digest = hashlib.sha256()
   try:
-    with open(path, 'rb') as file:
-      while part := file.read(2**20):
-        digest.update(part)
+    return files_lib.sha256(path)
   except OSError:
     return None
-  return digest.hexdigest()

@@ -13,6 +13,7 @@ import numpy as np
 import ln_tfp
 from ln_tfp.audit import closed_form
 from ln_tfp.audit import files
+from ln_tfp.audit import pillow
 from ln_tfp.audit.command import estimating
 from ln_tfp.audit.command import fitting
 from ln_tfp.audit.command import output as output_lib
@@ -124,6 +125,8 @@ def _subset(data, kept):
 def _audit(data, certain, before, arguments):
   """Returns the report, ready for its page, and a classifier or None."""
   inputs = data.inputs
+  if isinstance(inputs, files.ImageFolder) or inputs.ndim > 2:
+    pillow.load()  # the page will need it: complain before minutes of work
   embedder = _embedder(arguments, inputs)
   _check_size(arguments.size, inputs, embedder)
   if embedder is None and isinstance(inputs, files.ImageFolder):

@@ -3,15 +3,18 @@
 from collections.abc import Sequence
 import os
 import pathlib
+import typing
 from typing import TextIO
 import warnings
 
 import numpy as np
-from PIL import Image
-from PIL import ImageOps
 
+from ln_tfp.audit import pillow
 from ln_tfp.audit import progress as progress_lib
 from ln_tfp.audit.files import dataset
+
+if typing.TYPE_CHECKING:
+  from PIL import Image
 
 SUFFIXES = ('.bmp', '.gif', '.jpeg', '.jpg', '.pgm', '.png', '.ppm', '.tif',
             '.tiff', '.webp')
@@ -70,22 +73,23 @@ class ImageFolder:
         for image in images])
 
 
-def read(path: str | os.PathLike) -> Image.Image:
+def read(path: str | os.PathLike) -> 'Image.Image':
   """Returns an image in 8 bits, grey ('L') or colour ('RGB'), upright.
 
   Sixteen bits are scaled to eight, and so are numbers in [0, 1]; other numbers
   have no known black and white and are refused.
   """
+  pil = pillow.load()
   path = dataset.regular_file(path)
   try:
     with warnings.catch_warnings():
       warnings.simplefilter('ignore')  # Pillow's, on odd metadata
-      with Image.open(path) as image:
+      with pil.Image.open(path) as image:
         if image.width * image.height > _MAX_PIXELS:
           raise dataset.InputError(
               f'{path}: an image of {image.width:,} x {image.height:,} pixels '
               'is too large.')
-        return _to_eight_bits(ImageOps.exif_transpose(image), path)
+        return _to_eight_bits(pil.ImageOps.exif_transpose(image), path)
   except dataset.InputError:
     raise
   except Exception as error:  # Pillow's decoders raise almost anything
@@ -105,7 +109,8 @@ def _to_eight_bits(image, path):
     raise dataset.InputError(
         f'{path}: not a readable image (values from {low:g} to {high:g}, where '
         f'0 to {full:g} are expected).')
-  return Image.fromarray(np.round(values * (255. / full)).astype(np.uint8))
+  return pillow.load().Image.fromarray(
+      np.round(values * (255. / full)).astype(np.uint8))
 
 
 def list_classes(root: pathlib.Path) -> list[tuple[str, str]]:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import io
 
 import numpy as np
-from PIL import Image
 
 from ln_tfp import page
+from ln_tfp.audit import pillow
 
 _EXACT = 64  # side of pictures that are kept pixel by pixel
 _NUM_BINS = 40
@@ -122,7 +122,7 @@ def thumbnail(
   pixels = np.round(255. * np.clip(scaled, 0., 1.)).astype(np.uint8)
   if pixels.ndim == 3 and pixels.shape[-1] == 1:
     pixels = pixels[..., 0]
-  image = Image.fromarray(pixels)
+  image = pillow.load().Image.fromarray(pixels)
   image.thumbnail((side, side))
   file = io.BytesIO()
   if max(image.size) <= _EXACT or image.mode == 'RGBA':
