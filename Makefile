@@ -1,5 +1,5 @@
 # make run: the digits table of the paper's main experiment. make test: all tests.
-# Both set up everything they need in .venv first.
+# make docs: the site, in build/docs. All set up what they need in .venv first.
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: run test fast lint clean
+.PHONY: run test fast lint docs clean
 
 run: $(VENV)/installed
 	$(BIN)/python -m experiments.synthetic_noise
@@ -21,6 +21,10 @@ fast: $(VENV)/installed
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
+
+# Warnings are errors; all of them are shown.
+docs: $(VENV)/installed
+	$(BIN)/sphinx-build -W --keep-going -q docs build/docs
 
 # The exact versions that were tested, then the package itself.
 $(VENV)/installed: requirements.txt setup.py

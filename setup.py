@@ -37,6 +37,12 @@ setuptools.setup(
             'pillow',  # folders of images, pictures on the page
             'pyarrow',  # Parquet files
         ],
+        # The site, `make docs`.
+        'docs': [
+            'myst-parser',  # the pages are Markdown
+            'pydata-sphinx-theme',  # has its fonts and scripts with it
+            'sphinx>=8.2',  # from then on a summary can leave out signatures
+        ],
         # The laboratory of a clone: it is not in the wheel.
         'experiments': [
             'absl-py',
