@@ -49,6 +49,7 @@ setuptools.setup(
             'etils[epy]',
             'importlib_resources',  # TFDS needs it and does not ask for it
             'matplotlib',
+            'orjson',
             'rich',
             'tensorboard',  # TensorFlow 2.21 no longer brings it
             'tensorflow-datasets>=4.9.10',

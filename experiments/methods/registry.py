@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 from experiments.methods import base
 from experiments.methods import ce
@@ -62,7 +63,12 @@ def get(name: str, **hyperparameters) -> base.Method:
 
 def asks(method: base.Method) -> type[base.Method] | None:
   """Returns the method, if any, that needs an estimate from this one's run."""
-  for asking in _CLASSES.values():
-    if asking().requires() == method and not asking.reads:
-      return asking
-  return None
+  return next((asking for asking, needed in _required() if needed == method),
+              None)
+
+
+@functools.cache
+def _required() -> list[tuple[type[base.Method], base.Method]]:
+  """The methods that ask for an estimate, each with the one it asks."""
+  return [(asking, needed) for asking in _CLASSES.values()
+          if not asking.reads and (needed := asking().requires()) is not None]

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 import functools
 import hashlib
 import importlib.util
+import json
 import pathlib
 import sys
 from typing import Any
@@ -44,16 +45,15 @@ _DATA = tuple(
 _TRAITS = (
     'images', 'preprocessing', 'label_sets', 'clean', 'mapping',
     'mapping_of_code', 'authors_sizes', 'anchor_percentile')
+# Settings of a run whose value changes nothing in what code it takes.
+_NO_CODE = ('noise', 'seed')
 # What a run leaves for another one; none of its own numbers depends on it.
 LEAVES = 'leaves'
 
 
 def of(run: runs.Run) -> dict[str, str]:
   """The digest of each part of the code that a run depends on."""
-  asks = methods.asks(run.resolve_method())
-  return dict(_of(
-      run.dataset, run.model, _module_of(run.method),
-      None if asks is None else _module_of(asks.name)))
+  return dict(_of(*_decisive(run)))
 
 
 def differences(result: results.Result) -> tuple[str, ...] | None:
@@ -63,10 +63,12 @@ def differences(result: results.Result) -> tuple[str, ...] | None:
   """
   if not result.code:
     return None
-  try:
-    now = of(runs.Run.from_dict(result.run))
-  except (TypeError, ValueError):  # such a run is not known here
+  decisive = _decisive_of(json.dumps({
+      name: value for name, value in result.run.items()
+      if name not in _NO_CODE}))
+  if decisive is None:
     return None
+  now = dict(_of(*decisive))
   return tuple(
       part for part in sorted({*now, *result.code})
       if now.get(part) != result.code.get(part))
@@ -118,6 +120,23 @@ def _ranges(numbers: Iterable[int]) -> str:
 
 def _module_of(method: str) -> str:
   return type(methods.get(method)).__module__
+
+
+def _decisive(run: runs.Run) -> tuple[str, str, str, str | None]:
+  """What of a run decides which code it takes: arguments of `_of`."""
+  asks = methods.asks(run.resolve_method())
+  return (run.dataset, run.model, _module_of(run.method),
+          None if asks is None else _module_of(asks.name))
+
+
+@functools.lru_cache(maxsize=10_000)
+def _decisive_of(
+    settings: str) -> tuple[str, str, str, str | None] | None:
+  """The same of a run as JSON; None where it is not known here."""
+  try:
+    return _decisive(runs.Run.from_dict(json.loads(settings)))
+  except (TypeError, ValueError):
+    return None
 
 
 @functools.cache

@@ -14,6 +14,7 @@ import stat
 from typing import Any
 
 from etils import epy
+import orjson
 
 with epy.lazy_imports():  # it brings TensorFlow; reading results needs none
   from ln_tfp import files
@@ -106,7 +107,7 @@ class Result:
       checked: whether this very document has passed all checks before.
     """
     try:
-      document = json.loads(text, parse_constant=_refuse_constant)
+      document = _parse(text)
       known = {field.name for field in dataclasses.fields(cls)}
       unknown = sorted(set(document) - known)
       if unknown:
@@ -134,6 +135,13 @@ _TYPES = {
     'steps_per_second': (int, float), 'versions': dict, 'device': dict,
     'weights': (dict, type(None)), 'data': dict, 'code': dict,
     'chosen': (dict, type(None))}
+
+
+def _parse(text: str) -> Any:
+  try:
+    return orjson.loads(text)  # three times as fast
+  except orjson.JSONDecodeError:  # the other one says it for a person
+    return json.loads(text, parse_constant=_refuse_constant)
 
 
 def _refuse_constant(name: str) -> None:

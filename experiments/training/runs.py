@@ -85,23 +85,12 @@ class Run:
       self._store(name, tuple(
           (key, _plain(value)) for key, value in dict(
               getattr(self, name)).items()))
-    default = methods.get(self.method).hyperparameters()
-    given = dict(self.hyperparameters)
-    values = methods.get(self.method, **given).hyperparameters()
-    for name in given:
-      if name not in values:
-        raise ValueError(
-            f'Argument `hyperparameters` has no place for {name!r}: a run of '
-            f'{self.method} finds it by itself.')
-    self._store('hyperparameters', _differences(values, default))
-    base = protocols.options(self.protocol, self.dataset, {})
-    options = protocols.options(
-        self.protocol, self.dataset, dict(self.options))
-    self._store('options', _differences(
-        dataclasses.asdict(options), dataclasses.asdict(base)))
-    self._store('model_arguments', _differences(
-        dict(self.model_arguments),
-        models.arguments(self.model, dict(self.model_arguments))))
+    self._store('hyperparameters', _hyperparameters(
+        self.method, self.hyperparameters))
+    self._store('options', _options(
+        self.protocol, self.dataset, self.options))
+    self._store('model_arguments', _model_arguments(
+        self.model, self.model_arguments))
 
   def _store(self, name: str, value: Any) -> None:
     object.__setattr__(self, name, value)
@@ -159,6 +148,46 @@ class Run:
     return cls(**document)
 
 
+def _remembered(function: Callable[..., Any]) -> Callable[..., Any]:
+  """Thousands of runs differ in little but their seed."""
+  known = {}
+
+  @functools.wraps(function)
+  def look_up(*arguments):
+    text = repr(arguments)  # 1, 1. and True are equal, and not the same
+    if text not in known:
+      known[text] = function(*arguments)
+    return known[text]
+
+  return look_up
+
+
+@_remembered
+def _hyperparameters(method: str, pairs: Pairs) -> Pairs:
+  default = methods.get(method).hyperparameters()
+  values = methods.get(method, **dict(pairs)).hyperparameters()
+  for name, _ in pairs:
+    if name not in values:
+      raise ValueError(
+          f'Argument `hyperparameters` has no place for {name!r}: a run of '
+          f'{method} finds it by itself.')
+  return _differences(values, default)
+
+
+@_remembered
+def _options(protocol: str, dataset: str, pairs: Pairs) -> Pairs:
+  options, default = (
+      dataclasses.asdict(protocols.options(protocol, dataset, changes))
+      for changes in (dict(pairs), {}))
+  return _differences(options, default)
+
+
+@_remembered
+def _model_arguments(model: str, pairs: Pairs) -> Pairs:
+  return _differences(dict(pairs), models.arguments(model, dict(pairs)))
+
+
+@functools.cache
 def _checks() -> dict[str, Callable[[str, Any], Any]]:
   """Of each setting: refuses what no data set could make right.
 
@@ -184,6 +213,7 @@ def _checks() -> dict[str, Callable[[str, Any], Any]]:
   }
 
 
+@_remembered
 def _check_noise(name: str, value: str) -> str:
   noise = data.parse_noise(value)
   if noise.kind == 'matrix':

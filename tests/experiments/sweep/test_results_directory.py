@@ -19,6 +19,7 @@ from experiments.sweep import index
 from experiments.sweep import launch
 from experiments.sweep import plan as plan_lib
 from experiments.sweep import store
+from experiments.training import results
 from experiments.training import runner
 from experiments.training import store as training_store
 from ln_tfp import files
@@ -249,6 +250,20 @@ def test_a_narrower_call_keeps_the_other_cells_of_all_files(
   _call(tmp_path, '--methods=CE', '--noise=none,sym:0.4')
   text = (tmp_path / 'tables' / 'synthetic_noise-digits.md').read_text()
   assert '| CE |' in text and '| LN |' in text
+
+
+def test_a_table_reads_each_result_once(tmp_path, own_flags, monkeypatch):
+  _finished(tmp_path)
+  stored = sorted(file.name for file in tmp_path.glob('*.json'))
+  read = []
+
+  def read_bounded(file, limit, whole=results.read_bounded):
+    read.append(os.path.basename(file))
+    return whole(file, limit)
+
+  monkeypatch.setattr(results, 'read_bounded', read_bounded)
+  _call(tmp_path, '--methods=CE,LN', '--noise=none,sym:0.4')
+  assert sorted(name for name in read if name != 'index.json') == stored
 
 
 def test_a_read_only_directory_is_shown(tmp_path, own_flags, monkeypatch):
