@@ -28,6 +28,7 @@ from experiments.cli import pairs
 from experiments.output import tables
 from experiments.paper import grids
 from experiments.paper import tuned
+from experiments.sweep import csv_files
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,10 +70,8 @@ def earlier_winners(dataset, there):
   file = pathlib.Path(app.FLAGS.output_dir) / 'tuned' / f'{dataset}.csv'
   if not file.is_file():
     return {}
-  with file.open(encoding='utf-8', newline='') as stream:
-    lines = {(line['method'], line['noise']): line
-             for line in csv.DictReader(stream)
-             if line['dataset'] == dataset}
+  lines = {(line['method'], line['noise']): line
+           for line in csv_files.lines(file) if line['dataset'] == dataset}
   return {
       place: Winner(
           text=f"{bracket(pairs.parse(line['hyperparameters']).values())}  "
@@ -138,7 +137,7 @@ def main(argv):
           'LN: [tau, lambda]. One seed.',
           *app.notes(base, ())])
   app.show(table, f'hyperparameters-{base.dataset}',
-           csv=points_csv(points, results),
+           text=points_csv(points, results),
            keys=('dataset', 'method', 'noise', 'hyperparameters'),
            whole=extend(
                table, earlier_winners(base.dataset, cells), base.dataset))

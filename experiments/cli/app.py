@@ -17,6 +17,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+import csv
 import dataclasses
 import functools
 import os
@@ -41,8 +42,8 @@ from experiments.output import tables
 from experiments.paper import grids
 from experiments.paper import tuned
 from experiments.sweep import agenda as agenda_lib
+from experiments.sweep import csv_files
 from experiments.sweep import launch
-from experiments.sweep import locks
 from experiments.sweep import multi_worker
 from experiments.sweep import store
 
@@ -333,7 +334,7 @@ def write_winners(
 
 
 def show(
-    table: tables.Table, name: str, csv: str | None = None,
+    table: tables.Table, name: str, text: str | None = None,
     keys: Sequence[str] = ('row', 'column'),
     whole: tables.Table | None = None) -> None:
   """Prints a table and writes it to OUTPUT_DIR/tables/NAME.{md,tex,csv}.
@@ -344,7 +345,7 @@ def show(
   Args:
     table: the table.
     name: of its files.
-    csv: the content of the CSV file, where it is not that of the cells.
+    text: the content of the CSV file, where it is not that of the cells.
     keys: the columns that tell the lines of the CSV file apart.
     whole: what is written, where it is not to be found by the CSV file.
   """
@@ -353,7 +354,7 @@ def show(
     print(f'{FLAGS.output_dir} cannot be written: the table is only shown.')
     return
   try:
-    file = write(f'tables/{name}.csv', csv or render.to_csv(table), keys)
+    file = write(f'tables/{name}.csv', text or render.to_csv(table), keys)
     if whole is None:
       stored = functools.cache(lambda: store.Store(FLAGS.output_dir))
       whole = evidence.whole_table(
@@ -379,12 +380,11 @@ def write(name: str, text: str, keys: Sequence[str] = ()) -> pathlib.Path:
   if not keys:
     files.write_atomically(file, text.encode())
     return file
-  # Two programs at once would each miss what the other one adds.
-  with locks.wait(FLAGS.output_dir, name.replace('/', '-')):
-    if file.exists():
-      text = render.merge_csv(file.read_text(encoding='utf-8'), text, keys)
-    files.write_atomically(file, text.encode())
-  return file
+  try:
+    return csv_files.write(FLAGS.output_dir, name, text, keys)
+  except (csv.Error, UnicodeDecodeError) as error:
+    raise BadFlagError(
+        f'{file} is not a table of ours, move it away: {error}') from error
 
 
 def _distinct(flag: str, names: Sequence[str]) -> list[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
-import csv
 import dataclasses
 import functools
 import itertools
@@ -24,6 +23,7 @@ from experiments.output import tables
 from experiments.paper import claims
 from experiments.paper import published
 from experiments.paper import tuned
+from experiments.sweep import csv_files
 from experiments.sweep import store
 from experiments.training import results as results_lib
 
@@ -39,6 +39,7 @@ class Facts:
     problems: files that should be results or records and are not.
     tables: the tables by name, such as 'synthetic_noise-digits'.
     records: the records of the figures by name.
+    searches: the points of the searches by name, a line each.
     basis: what is behind the numbers asked for since it was last cleared.
   """
 
@@ -50,8 +51,11 @@ class Facts:
     self.basis = claims.Basis()
     self.tables: dict[str, tables.Table] = {}
     self.records: dict[str, figures.Record] = {}
+    self.searches: dict[str, list[dict[str, str]]] = {}
     for file in sorted((directory / 'tables').glob('*.csv')):
-      if not file.stem.startswith('hyperparameters'):
+      if file.stem.startswith('hyperparameters-'):
+        self._try(self.searches, file, csv_files.lines)
+      else:
         self._try(self.tables, file, self._read_table)
     for file in sorted((directory / 'figures').glob('*.json')):
       self._try(self.records, file, figures.read_record)
@@ -61,13 +65,13 @@ class Facts:
       found[file.stem] = read(file)
     except (AttributeError, KeyError, OSError, TypeError,
             ValueError) as error:
-      self.problems.append(f'{file}: {error}')
+      self.problems.append(
+          f'{file}: {str(error).removeprefix(f"{file}: ")}')
 
   def _read_table(self, file: pathlib.Path) -> tables.Table:
     """Builds a table anew from the results of the runs its file names."""
     kind, _, dataset = file.stem.partition('-')
-    with file.open(encoding='utf-8', newline='') as stream:
-      lines = list(csv.DictReader(stream))
+    lines = csv_files.lines(file)
     cells = {(line['row'], line['column']): cell(line, file, self.results.get)
              for line in lines}
     columns = dict.fromkeys(line['column'] for line in lines)
@@ -188,9 +192,8 @@ def whole_table(
     file: the CSV file, which has its cells, too.
     find: the result of a run by its key.
   """
-  with file.open(encoding='utf-8', newline='') as stream:
-    lines = {(line['row'], line['column']): line
-             for line in csv.DictReader(stream)}
+  lines = {(line['row'], line['column']): line
+           for line in csv_files.lines(file)}
   own = {place for place, there in table.cells.items()
          if place in lines and lines[place]['runs'].split() == [*there.keys]}
   if own == set(lines):

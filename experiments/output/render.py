@@ -1,7 +1,6 @@
 """Tables as text for a terminal, Markdown, LaTeX and CSV."""
 
 from collections.abc import Callable
-from collections.abc import Sequence
 import csv
 import io
 import itertools
@@ -108,33 +107,6 @@ def to_csv(table: tables.Table) -> str:
           cell.diverged, cell.missing, int((row, column.key) in bold),
           *((paper.mean, paper.std, int(paper.bold)) if paper else
             ('', '', '')), _csv(cell.difference), ' '.join(cell.keys)])
-  return stream.getvalue()
-
-
-def merge_csv(old: str, new: str, keys: Sequence[str]) -> str:
-  """The lines of two CSV files; of lines with equal keys the new one.
-
-  But an old one stays that has more runs, all of the new one's among them.
-  """
-  readers = [csv.DictReader(io.StringIO(text)) for text in (old, new)]
-  if readers[0].fieldnames != readers[1].fieldnames:
-    return new
-  readers[0] = [  # what somebody has cut short is no line of ours
-      line for line in readers[0] if None not in (*line, *line.values())]
-  names = readers[1].fieldnames
-  before, after = (
-      {tuple(line[key] for key in keys): line for line in reader}
-      for reader in readers)
-  runs = lambda line: set(line.get('runs', '').split())
-  kept = {key: line for key, line in before.items()
-          if key not in after or runs(line) > runs(after[key])}
-  order = dict.fromkeys(
-      itertools.chain(*sorted((before, after), key=len, reverse=True)))
-  merged = after | kept
-  stream = io.StringIO()
-  writer = csv.DictWriter(stream, names, lineterminator='\n')
-  writer.writeheader()
-  writer.writerows(merged[key] for key in order)
   return stream.getvalue()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 from collections.abc import Iterable
 from collections.abc import Sequence
-import csv
 import itertools
 import pathlib
 
@@ -75,7 +74,7 @@ def build(
   _add_claims(report, verdicts(facts))
   _add_tables(report, facts)
   _add_figures(report, facts, output_dir)
-  _add_searches(report, output_dir)
+  _add_searches(report, facts)
   _add_runs(report, facts.results)
   if facts.problems:
     report.section('Files left alone', 'These files could not be read.')
@@ -227,18 +226,16 @@ def _add_missing(
                  f'experiments.{program}</code></p>')
 
 
-def _add_searches(report: page.Page, output_dir: pathlib.Path) -> None:
-  files = sorted((output_dir / 'tables').glob('hyperparameters-*.csv'))
+def _add_searches(report: page.Page, facts: evidence.Facts) -> None:
   report.section('Searches for hyperparameters')
-  for file in files:
-    with file.open(encoding='utf-8', newline='') as stream:
-      header, *rows = csv.reader(stream)
-    report.raw(f'<details><summary>{page.escape(file.stem)}: {len(rows)} '
+  for name, lines in facts.searches.items():
+    rows = [list(line.values()) for line in lines]
+    report.raw(f'<details><summary>{page.escape(name)}: {len(rows)} '
                'points</summary>')
-    report.table(header, [(*row[:-1], page.Html(_links(row[-1:])))
-                          for row in rows], file.stem)
+    report.table([*lines[0]] if lines else [], [
+        (*row[:-1], page.Html(_links(row[-1:]))) for row in rows], name)
     report.raw('</details>')
-  if not files:
+  if not facts.searches:
     _add_missing(report, ['hyperparameters'], [])
 
 

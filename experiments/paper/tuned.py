@@ -26,6 +26,7 @@ from experiments import training
 from experiments.cli import pairs
 from experiments.paper import grids
 from experiments.paper import published
+from experiments.sweep import csv_files
 
 DIRECTORY = pathlib.Path(__file__).resolve().parent / 'tuned'
 _MNIST_LAMBDA = .316
@@ -109,8 +110,8 @@ def read(directory: pathlib.Path) -> Values:
   """The winners of the searches of a directory."""
   winners = {}
   for file in sorted(directory.glob('*.csv')):
-    with file.open(encoding='utf-8', newline='') as stream:
-      winners |= _values(csv.DictReader(stream))
+    winners |= _values(csv_files.lines(
+        file, ('dataset', 'method', 'noise', 'hyperparameters')))
   return winners
 
 

@@ -230,9 +230,10 @@ def read_bounded(file: str | os.PathLike, limit: int) -> bytes:
   """A regular file of at most this size; raises `OSError` of all others."""
   # Opening a pipe would wait for somebody who writes to it.
   descriptor = os.open(file, os.O_RDONLY | getattr(os, 'O_NONBLOCK', 0))
+  if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, 'it is no regular file', os.fspath(file))
   with os.fdopen(descriptor, 'rb') as stream:
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-      raise OSError(errno.EINVAL, 'it is no regular file', os.fspath(file))
     content = stream.read(limit + 1)
   if len(content) > limit:
     raise OSError(errno.EFBIG, f'it has more than {limit} bytes',

@@ -12,6 +12,7 @@ from tests.hostile.cases import raw
 
 _LINE = ('synthetic_noise --methods=CE --noise=none --epochs=1 --output_dir=r '
          '--offline')
+_SEARCHED = 'synthetic_noise --methods=GCE --noise=none --output_dir=r'
 _RUN = training.Run(method='CE', noise='none', epochs=1)
 _OTHER = training.Run(method='CE', noise='none', epochs=1, seed=7)
 _WRITTEN = ('r/tables', 'r/tables/*', 'r/.locks', 'r/.locks/*')
@@ -98,6 +99,40 @@ CASES = (
             r'tables/synthetic_noise-digits\.csv', _FINISHED, raw(
                 'r/tables/synthetic_noise-digits.csv', b'\xff\xfe\x80'),
             changes=_WRITTEN[2:], ends='failed'),
+    program('A table that is a pipe', _LINE,
+            r'tables/synthetic_noise-digits\.csv', _FINISHED, cases.pipe(
+                'r/tables/synthetic_noise-digits.csv'),
+            changes=_WRITTEN[2:], ends='failed'),
+    program('A table that is a folder', _LINE,
+            r'tables/synthetic_noise-digits\.csv', _FINISHED, cases.folder(
+                'r/tables/synthetic_noise-digits.csv'),
+            changes=_WRITTEN[2:], ends='failed'),
+    program('A table with a cell without end', _LINE,
+            r'tables/synthetic_noise-digits\.csv', _FINISHED, raw(
+                'r/tables/synthetic_noise-digits.csv', 'row\n' + 'x' * 200_000),
+            changes=_WRITTEN[2:], ends='failed'),
+    program('A table with other columns', _LINE,
+            r'kept as .*synthetic_noise-digits\.csv\.1', _FINISHED, raw(
+                'r/tables/synthetic_noise-digits.csv', 'mine,too\n1,2\n'),
+            changes=_WRITTEN, ends='shown'),
+    program('Winners of a search that are a pipe', _SEARCHED,
+            r'tuned/odd\.csv', _FINISHED, cases.pipe('r/tuned/odd.csv'),
+            changes=_WRITTEN[2:]),
+    program('Winners of a search without their columns', _SEARCHED,
+            r'tuned/odd\.csv.*dataset', _FINISHED, raw(
+                'r/tuned/odd.csv', 'mine,too\n1,2\n'),
+            changes=_WRITTEN[2:]),
+    program('Winners of a search that are no text', _SEARCHED,
+            r'tuned/odd\.csv', _FINISHED, raw('r/tuned/odd.csv', b'\xff'),
+            changes=_WRITTEN[2:]),
+    program('A table that is a pipe, in the report', 'report --output_dir=r',
+            r'tables/synthetic_noise-digits\.csv', _FINISHED, cases.pipe(
+                'r/tables/synthetic_noise-digits.csv'),
+            changes=('r/report.html', *_WRITTEN), ends='shown'),
+    program('A search that is a pipe, in the report', 'report --output_dir=r',
+            r'tables/hyperparameters-digits\.csv', _FINISHED, cases.pipe(
+                'r/tables/hyperparameters-digits.csv'),
+            changes=('r/report.html', *_WRITTEN), ends='shown'),
     _cluster('A cluster that is no JSON', r'TF_CONFIG', 'zebra'),
     _cluster('A cluster of nested brackets', r'TF_CONFIG', '[' * 20_000),
     _cluster('A cluster of nobody', r'TF_CONFIG', _workers()),

@@ -14,7 +14,7 @@ import pytest
 from experiments import synthetic_noise
 from experiments import training
 from experiments.cli import app
-from experiments.output import render
+from experiments.sweep import csv_files
 from experiments.sweep import index
 from experiments.sweep import launch
 from experiments.sweep import plan as plan_lib
@@ -114,11 +114,26 @@ def test_what_the_index_knows_is_not_read_again(directory, monkeypatch):
   assert store.Store(directory).entries == first
 
 
-def test_lines_of_a_csv_file_that_are_cut_short_are_left_out(tmp_path):
-  header = 'row,column,runs\n'
-  merged = render.merge_csv(
-      header + 'CE,none,a b\nLN\n', header + 'LN,none,c\n', ('row', 'column'))
-  assert merged == header + 'CE,none,a b\nLN,none,c\n'
+@pytest.mark.parametrize('old, kept', [
+    ('row,column,runs\nCE,none,a b\nLN\n', 'CE,none,a b\n'),  # cut short
+    ('row,column,mine\nCE,none,7\n', ''),
+    ('zebra\n', ''),
+])
+def test_lines_of_another_form_are_kept_beside_a_table(
+    tmp_path, capsys, old, kept):
+  file, header = tmp_path / 'tables' / 'x.csv', 'row,column,runs\n'
+  file.parent.mkdir()
+  write = lambda: csv_files.write(
+      tmp_path, 'tables/x.csv', header + 'LN,none,c\n', ('row', 'column'))
+  for number in (1, 2):  # the second does not replace the first
+    file.write_text(old)
+    write()
+    assert file.read_text() == header + kept + 'LN,none,c\n'
+    assert (file.parent / f'x.csv.{number}').read_text() == old
+    assert f'x.csv.{number}' in capsys.readouterr().err
+  write()  # now all is of one form
+  assert not capsys.readouterr().err
+  assert len(list(file.parent.iterdir())) == 3
 
 
 def test_lost_weights_are_trained_into_a_file_of_their_own(tmp_path):
@@ -263,7 +278,7 @@ def test_a_table_reads_each_result_once(tmp_path, own_flags, monkeypatch):
 
   monkeypatch.setattr(results, 'read_bounded', read_bounded)
   _call(tmp_path, '--methods=CE,LN', '--noise=none,sym:0.4')
-  assert sorted(name for name in read if name != 'index.json') == stored
+  assert sorted(name for name in read if name.startswith('digits')) == stored
 
 
 def test_a_read_only_directory_is_shown(tmp_path, own_flags, monkeypatch):
