@@ -18,14 +18,24 @@ Nearly collinear columns of size v give M a condition number of about D v^2 / d,
 which leaves float32 nothing from v = 100 on. Therefore M and its inverse are
 float64 whatever the dtype of the arguments. What is as long as D keeps their
 dtype: an error there is as small as that of the residual and the columns.
+
+Where there is no float64 (JAX without `jax_enable_x64`), the columns are first
+made nearly orthogonal: with any triangular T, `P = T M T^T` is the small matrix
+of the rows `T V^T D^-1/2`, and a T that is the inverse of M's Cholesky factor,
+as well as float32 knows it, makes P as harmless as the identity.
 """
 
+from typing import Any
+
+import keras
+from keras import ops
 import numpy as np
-import tensorflow as tf
+
+Tensor = Any  # of the Keras backend
 
 
-def energy(residual: tf.Tensor, diag: tf.Tensor,
-           *columns: tf.Tensor) -> tf.Tensor:
+def energy(residual: Tensor, diag: Tensor,
+           *columns: Tensor) -> Tensor:
   """Returns `0.5 r^T Sigma^-1 r + log|S|`, one example's term of Eq. 5.
 
   It is all of the likelihood that depends on the parameters. The log density
@@ -47,49 +57,49 @@ def energy(residual: tf.Tensor, diag: tf.Tensor,
     return 0.5 * squared_norm(residual / diag) + log_det(diag)
   if len(columns) == 1:
     return _rank_one_energy(residual, diag, *columns)
-  return _low_rank_energy(residual, diag, tf.stack(columns, axis=-2))
+  return _low_rank_energy(residual, diag, *columns)
 
 
-def whiten(residual: tf.Tensor, diag: tf.Tensor,
-           factor: tf.Tensor | None = None) -> tf.Tensor:
+def whiten(residual: Tensor, diag: Tensor,
+           factor: Tensor | None = None) -> Tensor:
   """Returns `S^-1 r`."""
   if factor is None:
     return residual / diag
-  return _SmallSystem(diag, factor).solve(residual)[0]
+  return _of_factor(diag, factor).solve(residual)[0]
 
 
-def log_det(diag: tf.Tensor, factor: tf.Tensor | None = None) -> tf.Tensor:
+def log_det(diag: Tensor, factor: Tensor | None = None) -> Tensor:
   """Returns `log|S|`."""
-  log_det_diag = tf.reduce_sum(tf.math.log(diag), axis=-1)
+  log_det_diag = ops.sum(ops.log(diag), axis=-1)
   if factor is None:
     return log_det_diag
-  return log_det_diag + _SmallSystem(diag, factor).log_det
+  return log_det_diag + _of_factor(diag, factor).log_det
 
 
-def inverse_times_factor(diag: tf.Tensor, factor: tf.Tensor) -> tf.Tensor:
+def inverse_times_factor(diag: Tensor, factor: Tensor) -> Tensor:
   """Returns the columns of `S^-1 V` as rows, `[..., R, D]`."""
-  system = _SmallSystem(diag, factor)
-  return system.root[..., tf.newaxis, :] * system.inverse_times_scaled()
+  system = _of_factor(diag, factor)
+  return system.root[..., None, :] * system.inverse_times_scaled()
 
 
-def squared_norm(x: tf.Tensor) -> tf.Tensor:
+def squared_norm(x: Tensor) -> Tensor:
   """Returns `x^T x` over the last axis."""
-  return tf.reduce_sum(tf.square(x), axis=-1)
+  return ops.sum(ops.square(x), axis=-1)
 
 
-@tf.custom_gradient
+@ops.custom_gradient
 def _rank_one_energy(residual, diag, column):
   """`energy` at rank 1, where the small matrix is a number: Eq. 9."""
-  inverse = tf.math.reciprocal(diag)
+  inverse = ops.reciprocal(diag)
   scaled = column * inverse
   m = 1. + _dot(column, scaled)
   z = _dot(scaled, residual) / m
   white = (residual - column * z) * inverse
-  value = (tf.reduce_sum(0.5 * tf.square(white) + tf.math.log(diag), axis=-1) +
-           tf.math.log(tf.squeeze(m, axis=-1)))
+  value = (ops.sum(0.5 * ops.square(white) + ops.log(diag), axis=-1) +
+           ops.log(ops.squeeze(m, axis=-1)))
 
   def gradient(upstream):
-    upstream = upstream[..., tf.newaxis]
+    upstream = upstream[..., None]
     y = _dot(scaled, white) / m
     g = white * inverse - scaled * y
     solved = scaled / m
@@ -100,29 +110,36 @@ def _rank_one_energy(residual, diag, column):
   return value, gradient
 
 
-@tf.custom_gradient
-def _low_rank_energy(residual, diag, factor):
+@ops.custom_gradient
+def _low_rank_energy(residual, diag, *columns):
   """`energy` at any rank."""
-  system = _SmallSystem(diag, factor)
+  root = ops.rsqrt(diag)
+  rows = [column * root for column in columns]
+  system = _SmallSystem(root, ops.stack(rows, axis=-2))
   white, z = system.solve(residual)
-  value = (tf.reduce_sum(0.5 * tf.square(white) + tf.math.log(diag), axis=-1) +
+  value = (ops.sum(0.5 * ops.square(white) + ops.log(diag), axis=-1) +
            system.log_det)
 
   def gradient(upstream):
-    upstream = upstream[..., tf.newaxis]
+    upstream = upstream[..., None]
     g, y = system.solve(white)
-    scaled = system.inverse_times_scaled()
-    inverse_diag = tf.square(system.root) * (
-        1. - tf.reduce_sum(system.scaled * scaled, axis=-2))
-    # z g^T + y w^T, with the root of D^-1 taken out for both.
-    products = tf.matmul(tf.stack([z, y], axis=-1), tf.stack(
-        [g / system.root, white / system.root], axis=-2))
+    solved = ops.unstack(system.inverse_times_scaled(), axis=-2)
+    inverse_diag = ops.square(root) * (
+        1. - sum(row * s for row, s in zip(rows, solved)))
+    # Column by column, because a tensor of all of them leaves the cache.
+    twice = 2. * upstream * root
     return (upstream * g,
             upstream * (inverse_diag - g * white),
-            (upstream * system.root)[..., tf.newaxis, :] *
-            (2. * scaled - products))
+            *(twice * s - (upstream * z[..., r:r + 1]) * g
+              - (upstream * y[..., r:r + 1]) * white
+              for r, s in enumerate(solved)))
 
   return value, gradient
+
+
+def _of_factor(diag, factor):
+  root = ops.rsqrt(diag)
+  return _SmallSystem(root, factor * root[..., None, :])
 
 
 class _SmallSystem:
@@ -134,32 +151,64 @@ class _SmallSystem:
     log_det: `log|M|`, `[...]`.
   """
 
-  def __init__(self, diag, factor):
-    self.root = tf.math.rsqrt(diag)
-    self.scaled = factor * self.root[..., tf.newaxis, :]
-    scaled = tf.cast(self.scaled, tf.float64)
-    self._matrix = (tf.eye(factor.shape[-2], dtype=tf.float64) +
-                    tf.matmul(scaled, scaled, transpose_b=True))
-    self._inverse, log_det = _invert(self._matrix)
-    self.log_det = tf.cast(log_det, diag.dtype)
+  def __init__(self, root, scaled):
+    self.root = root
+    self.scaled = self._rows = scaled
+    dtype = _widest_dtype()
+    identity = ops.eye(scaled.shape[-2], dtype=dtype)
+    self._matrix = identity + _gram(ops.cast(scaled, dtype))
+    self._transform, log_det = None, 0.
+    if dtype != 'float64':
+      self._transform, log_det = _decorrelate(self._matrix, identity)
+      self._rows = ops.matmul(self._transform, scaled)
+      self._matrix = _gram(self._transform) + _gram(self._rows)
+    self._inverse, rest = _invert(self._matrix)
+    self.log_det = ops.cast(log_det + rest, root.dtype)
 
   def solve(self, x):
     """Returns `S^-1 x` and `V^T S^-1 x`."""
     x = x * self.root
-    z = self._solve_small(tf.linalg.matvec(self.scaled, x)[..., tf.newaxis])
-    combined = tf.matmul(z, self.scaled, transpose_a=True)
+    z = self._solve_small(ops.matmul(self._rows, x[..., None]))
+    combined = ops.matmul(_transpose(z), self._rows)
+    if self._transform is not None:
+      z = ops.matmul(_transpose(self._transform), z)
     return (x - combined[..., 0, :]) * self.root, z[..., 0]
 
   def inverse_times_scaled(self):
     """Returns `M^-1 V^T D^-1/2`, the columns of `D^1/2 S^-1 V` as rows."""
-    return tf.matmul(tf.cast(self._inverse, self.scaled.dtype), self.scaled)
+    inverse = ops.cast(self._inverse, self.scaled.dtype)
+    if self._transform is not None:
+      inverse = ops.matmul(_transpose(self._transform), inverse)
+    return ops.matmul(inverse, self._rows)
 
   def _solve_small(self, x):
-    """Returns `M^-1 x`."""
-    z = tf.matmul(self._inverse, tf.cast(x, tf.float64))
-    if x.dtype == tf.float64:  # a step of refinement, for the last digits
-      z += tf.matmul(self._inverse, x - tf.matmul(self._matrix, z))
-    return tf.cast(z, x.dtype)
+    """Returns the small matrix's inverse times x."""
+    z = ops.matmul(self._inverse, ops.cast(x, self._inverse.dtype))
+    if x.dtype == z.dtype:  # a step of refinement, for the last digits
+      z += ops.matmul(self._inverse, x - ops.matmul(self._matrix, z))
+    return ops.cast(z, x.dtype)
+
+
+def _widest_dtype():
+  """float64, or float32 where the backend has none."""
+  if keras.backend.backend() != 'jax':
+    return 'float64'
+  import jax  # which is there
+  return jax.dtypes.canonicalize_dtype('float64').name
+
+
+def _decorrelate(matrix, identity):
+  """A triangular T so that `T M T^T` is nearly the identity, and `-2 log|T|`.
+
+  M is one plus a Gram matrix, hence at least one but for rounding, which the
+  small multiple of its diagonal outweighs.
+  """
+  eps = 8. * matrix.shape[-1] * float(np.finfo(np.float32).eps)
+  lower = ops.cholesky(matrix * (1. + eps * identity))
+  log_det = 2. * ops.sum(
+      ops.log(ops.diagonal(lower, axis1=-2, axis2=-1)), axis=-1)
+  return ops.solve_triangular(
+      lower, ops.zeros_like(lower) + identity, lower=True), log_det
 
 
 def _invert(matrix):
@@ -173,22 +222,31 @@ def _invert(matrix):
 
   and the last one leaves `-A^-1`.
   """
-  scale = tf.math.rsqrt(tf.linalg.diag_part(matrix))
-  both = scale[..., tf.newaxis] * scale[..., tf.newaxis, :]
+  scale = ops.rsqrt(ops.diagonal(matrix, axis1=-2, axis2=-1))
+  both = scale[..., None] * scale[..., None, :]
   matrix *= both
-  log_det = -2. * tf.reduce_sum(tf.math.log(scale), axis=-1)
-  for k, unit in enumerate(np.eye(matrix.shape[-1])):
+  log_det = -2. * ops.sum(ops.log(scale), axis=-1)
+  dtype = keras.backend.standardize_dtype(matrix.dtype)
+  for k, unit in enumerate(np.eye(matrix.shape[-1], dtype=dtype)):
     column = matrix[..., k]
     pivot = column[..., k:k + 1]
-    log_det += tf.math.log(pivot[..., 0])
+    log_det += ops.log(pivot[..., 0])
     u = column - unit
-    matrix -= _outer(u, u / pivot) + 2. * np.outer(unit, unit)
+    matrix -= _outer(u, u / pivot) + np.outer(2. * unit, unit)
   return -matrix * both, log_det
 
 
+def _gram(rows):
+  return ops.matmul(rows, _transpose(rows))
+
+
+def _transpose(matrix):
+  return ops.swapaxes(matrix, -1, -2)
+
+
 def _dot(a, b):
-  return tf.reduce_sum(a * b, axis=-1, keepdims=True)
+  return ops.sum(a * b, axis=-1, keepdims=True)
 
 
 def _outer(a, b):
-  return a[..., tf.newaxis] * b[..., tf.newaxis, :]
+  return a[..., None] * b[..., None, :]

@@ -410,8 +410,9 @@ def test_whitened_residuals_solve_the_linear_system():
 
 @pytest.mark.parametrize('rank', [2, 4, 7])
 @pytest.mark.parametrize('size', [1., 100.])
+@pytest.mark.parametrize('widest', ['float64', 'float32'])
 def test_float32_stays_near_float64_where_columns_are_nearly_collinear(
-    rank, size):
+    rank, size, widest, monkeypatch):
   rng = np.random.default_rng(0)
   common = rng.normal(size=(6, 1, 300))
   factor = size * (common + 1e-3 * rng.normal(size=(6, rank, 300)))
@@ -419,14 +420,32 @@ def test_float32_stays_near_float64_where_columns_are_nearly_collinear(
   arguments = cast('float32', residual, np.full((6, 300), .5), *(
       factor[:, r] for r in range(rank)))
   results = []
-  for dtype in ('float32', 'float64'):
+  for dtype in ('float64', 'float32'):
     tensors = [tf.cast(a, dtype) for a in arguments]
     with tf.GradientTape() as tape:
       tape.watch(tensors)
       energy = normal.energy(*tensors)
     results.append((energy, tape.gradient(energy, tensors)))
-  (value, gradients), (expected, expected_gradients) = results
+    # As on a backend that may have no float64.
+    monkeypatch.setattr(normal, '_widest_dtype', lambda: widest)
+  (expected, expected_gradients), (value, gradients) = results
   np.testing.assert_allclose(value, expected, rtol=1e-4)
   for actual, exact in zip(gradients, expected_gradients):
     np.testing.assert_allclose(
         actual, exact, atol=1e-3 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize('columns', ['zero', 'huge', 'collinear'])
+def test_float32_alone_stays_finite_at_the_extremes(columns, monkeypatch):
+  monkeypatch.setattr(normal, '_widest_dtype', lambda: 'float32')
+  rng = np.random.default_rng(14)
+  factor = {'zero': np.zeros((4, 1000)),
+            'huge': 1e4 * rng.normal(size=(4, 1000)),
+            'collinear': np.outer([1., 1., 3., -1e4], np.ones(1000))}[columns]
+  tensors = cast('float32', 1e4 * rng.normal(size=(1, 1000)),
+                 np.full((1, 1000), .1), *factor[:, np.newaxis])
+  with tf.GradientTape() as tape:
+    tape.watch(tensors)
+    energy = normal.energy(*tensors)
+  for result in (energy, *tape.gradient(energy, tensors)):
+    assert np.all(np.isfinite(result))
