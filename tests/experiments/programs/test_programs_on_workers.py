@@ -8,6 +8,7 @@ import pytest
 from experiments import training
 from experiments.cli import recipes
 from experiments.sweep import launch
+from tests import forks
 from tests.experiments.training import loopback
 
 _SECONDS = 200
@@ -16,8 +17,9 @@ _SECONDS = 200
 def _program(tmp_path, *arguments):
   """The same command on both workers, but for the output directory."""
   return loopback.workers(*(
-      ('-m', 'experiments.synthetic_noise', '--strategy=multi_worker',
-       '--methods=CE,LN', '--noise=sym:0.4', '--batch_size=167',
+      (forks.program, 'experiments.synthetic_noise',
+       '--strategy=multi_worker', '--methods=CE,LN', '--noise=sym:0.4',
+       '--batch_size=167',
        f'--output_dir={tmp_path / name}', *arguments)
       for name in ('chief', 'other')))
 

@@ -2,11 +2,10 @@
 
 import contextlib
 import json
-import os
 import pathlib
 import socket
-import subprocess
-import sys
+
+from tests import forks
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
@@ -27,23 +26,16 @@ def tf_config(addresses, index):
 
 
 @contextlib.contextmanager
-def workers(*commands):
-  """Starts a command per worker: arguments of Python each.
-
-  Yields processes whose output, that of stderr too, is text in a pipe.
-  """
-  addresses = free_addresses(len(commands))
+def workers(*calls):
+  """Starts a process per worker: a function with its arguments each."""
+  addresses = free_addresses(len(calls))
   processes = []
   try:
-    for index, command in enumerate(commands):
-      environment = {
-          **os.environ, 'PYTHONPATH': str(ROOT),
-          'TF_CONFIG': tf_config(addresses, index)}
-      processes.append(subprocess.Popen(
-          [sys.executable, *map(str, command)], cwd=ROOT, env=environment,
-          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+    for index, call in enumerate(calls):
+      processes.append(forks.Fork(
+          *call, TF_CONFIG=tf_config(addresses, index)))
     yield processes
   finally:
     for process in processes:
       process.kill()
-      process.communicate()
+      process.wait()

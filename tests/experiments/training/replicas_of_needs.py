@@ -1,9 +1,4 @@
-"""Trains methods with state on one and on two replicas; prints differences.
-
-    python -m tests.experiments.training.replicas_of_needs [METHOD ...]
-"""
-
-import sys
+"""Trains methods with state on one and on two replicas."""
 
 import numpy as np
 import tensorflow as tf
@@ -37,19 +32,21 @@ def _state(name, strategy):
   return trainer.state() | {'losses': np.array(losses)}
 
 
-def main(names):
+def mirrored():
+  """Two devices, in a process that has not used one yet."""
   tf.config.set_logical_device_configuration(
       tf.config.list_physical_devices('CPU')[0],
       [tf.config.LogicalDeviceConfiguration()] * 2)
+  return tf.distribute.MirroredStrategy(['CPU:0', 'CPU:1'])
+
+
+def changes(two):
+  """By method, how far the replicas of a strategy are from a single one."""
   one = tf.distribute.OneDeviceStrategy('CPU:0')
-  two = tf.distribute.MirroredStrategy(['CPU:0', 'CPU:1'])
-  for name in names or HYPERPARAMETERS:
+  found = {}
+  for name in HYPERPARAMETERS:
     first, second = (_state(name, strategy) for strategy in (one, two))
     assert first.keys() == second.keys()
-    change = max(
+    found[name] = max(
         float(np.abs(first[key] - second[key]).max()) for key in first)
-    print(name, change, flush=True)
-
-
-if __name__ == '__main__':
-  main(sys.argv[1:])
+  return found

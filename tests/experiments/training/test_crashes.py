@@ -1,32 +1,22 @@
 """A run in its own process, killed at any moment."""
 
-import json
-import os
-import pathlib
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
 
 from experiments import training
 from experiments.training import store as store_lib
+from tests import forks
 
 _RUN = dict(method='NAN', noise='sym:0.4', epochs=25)
-_CODE = """
-import json, sys
-from experiments import training
-run = training.Run(**json.loads(sys.argv[1]))
-training.train(run, output_dir=sys.argv[2], strategy='one', keep_weights=True)
-"""
 _SECONDS = 300
 
 
-def _start(output_dir):
-  return subprocess.Popen(
-      [sys.executable, '-c', _CODE, json.dumps(_RUN), str(output_dir)],
-      cwd=pathlib.Path(__file__).parents[3])
+def _train(output_dir):
+  return training.train(
+      training.Run(**_RUN), output_dir=output_dir, strategy='one',
+      keep_weights=True)
 
 
 def _epochs(directory):
@@ -42,7 +32,7 @@ def _kill_after(process, directory, epoch):
     assert process.poll() is None, 'the process ended before it was killed'
     assert time.monotonic() < deadline
     time.sleep(.002)
-  os.kill(process.pid, signal.SIGKILL)
+  process.kill()
   assert process.wait() == -signal.SIGKILL
   state = store_lib.State.from_bytes(
       store_lib.Checkpoints(directory).latest())
@@ -53,16 +43,15 @@ def _kill_after(process, directory, epoch):
 def test_a_run_killed_twice_ends_bit_identical_to_a_whole_one(tmp_path):
   whole, broken = tmp_path / 'whole', tmp_path / 'broken'
   run = training.Run(**_RUN)
-  expected = training.train(
-      run, output_dir=whole, strategy='one', keep_weights=True)
+  expected = _train(whole)
   times = []
   for epoch in (3, 12):
     before = times
     times = _kill_after(
-        _start(broken), broken / 'checkpoints' / run.key, epoch)
+        forks.Fork(_train, broken), broken / 'checkpoints' / run.key, epoch)
     assert times[:len(before)] == before, 'it began again'
     assert not (broken / f'{run.key}.json').exists()
-  assert _start(broken).wait(_SECONDS) == 0
+  assert forks.Fork(_train, broken).wait(_SECONDS) == 0
   result = training.read_result(broken / f'{run.key}.json')
   assert result.seconds['epochs'][:len(times)] == times
   assert result.metrics == expected.metrics

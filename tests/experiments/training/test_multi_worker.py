@@ -1,6 +1,5 @@
 """Several workers: they meet, one is killed, and the run goes on."""
 
-import json
 import signal
 import socket
 import time
@@ -17,26 +16,23 @@ from tests.experiments.training import loopback
 
 _SECONDS = 200
 _RUN = dict(method='NAN', noise='sym:0.4', batch_size=167, epochs=20)
-_CODE = """
-import json, sys
-from experiments import training
-training.train(
-    training.Run(**json.loads(sys.argv[1])), output_dir=sys.argv[2],
-    strategy='multi_worker', keep_weights=True)
-"""
+
+
+def _train(directory):
+  training.train(
+      training.Run(**_RUN), output_dir=directory, strategy='multi_worker',
+      keep_weights=True)
 
 
 def _workers(chief):
   return loopback.workers(*(
-      ('-c', _CODE, json.dumps(_RUN), directory)
-      for directory in (chief, chief / 'of_the_other')))
+      (_train, directory) for directory in (chief, chief / 'of_the_other')))
 
 
 def _run_to_the_end(directory):
   with _workers(directory) as processes:
     for process in processes:
-      _, errors = process.communicate(timeout=_SECONDS)
-      assert process.returncode == 0, errors
+      process.output(_SECONDS)
   return training.read_result(
       directory / f'{training.Run(**_RUN).key}.json')
 

@@ -1,15 +1,15 @@
 """One run on several devices, in processes that have several devices."""
 
 import json
-import os
-import pathlib
-import subprocess
-import sys
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from experiments import training
+from experiments.training import steps
+from tests import forks
 from tests.experiments.training import loopback
 from tests.experiments.training import replicas_of_needs
 
@@ -26,37 +26,23 @@ _WRN = dict(
     model_arguments={'depth': 10, 'width': 1}, learning_rate=1e-3,
     batch_size=390, epochs=1)
 
-_TRAIN = """
-import json, sys
-import tensorflow as tf
-from experiments import training
-strategy = {strategy}
-for settings in json.loads(sys.argv[1]):
-  result = training.train(
-      training.Run(**settings), output_dir=sys.argv[2], strategy=strategy,
-      keep_weights=True)
-  print(result.to_json(), end='')
-"""
-_TWO_DEVICES = """
-import tensorflow as tf
-tf.config.set_logical_device_configuration(
-    tf.config.list_physical_devices('CPU')[0],
-    [tf.config.LogicalDeviceConfiguration()] * 2)
-"""
-_MIRRORED = "tf.distribute.MirroredStrategy(['CPU:0', 'CPU:1'])"
+
+def _train(strategy, directory):
+  """The runs that several devices share; says their results."""
+  if isinstance(strategy, str):
+    strategy = training.create_strategy(strategy)
+  results = [
+      training.train(
+          training.Run(**settings), output_dir=directory, strategy=strategy,
+          keep_weights=True)
+      for settings in (_SGD, _ADAM, _WRN)]
+  for result in results:
+    print(result.to_json(), end='')
+  return results
 
 
-def _start(code, *arguments, **environment):
-  return subprocess.Popen(
-      [sys.executable, '-c', code, *arguments],
-      cwd=pathlib.Path(__file__).parents[3], stdout=subprocess.PIPE, text=True,
-      env={**os.environ, **environment})
-
-
-def _results(process):
-  output, _ = process.communicate(timeout=_SECONDS)
-  assert process.returncode == 0
-  return [training.Result.from_json(line) for line in output.splitlines()]
+def _results(lines):
+  return [training.Result.from_json(line) for line in lines]
 
 
 def _weights(result, directory):
@@ -67,12 +53,7 @@ def _weights(result, directory):
 @pytest.fixture(name='alone', scope='module')
 def _alone(tmp_path_factory):
   directory = tmp_path_factory.mktemp('one')
-  results = [
-      training.train(
-          training.Run(**settings), output_dir=directory, strategy='one',
-          keep_weights=True)
-      for settings in (_SGD, _ADAM, _WRN)]
-  return results, directory
+  return _train('one', directory), directory
 
 
 def _check_agreement(alone, results, directory):
@@ -87,66 +68,62 @@ def _check_agreement(alone, results, directory):
         results[0].history[name], sgd.history[name], atol=2 / 1170)
 
 
-_REFUSALS = """
-for settings in (dict(batch_size=1), dict(jit=True), dict(
-    model='wide_resnet', model_arguments={'depth': 10, 'width': 1},
-    batch_size=167)):
-  try:
-    training.train(training.Run(**settings), strategy=strategy)
-  except ValueError as error:
-    print(error)
-"""
+def _train_mirrored(directory):
+  """All that needs a process with two devices."""
+  strategy = replicas_of_needs.mirrored()
+  _train(strategy, directory)
+  for settings in (dict(batch_size=1), dict(jit=True), dict(
+      model='wide_resnet', model_arguments={'depth': 10, 'width': 1},
+      batch_size=167)):
+    try:
+      training.train(training.Run(**settings), strategy=strategy)
+    except ValueError as error:
+      print(error)
+  print(*_normalise(strategy))
+  print(json.dumps(replicas_of_needs.changes(strategy)))
 
-_BATCH_NORMALISATION = """
-import keras
-import numpy as np
-from experiments.training import steps
-with strategy.scope():
-  model = keras.Sequential([
-      keras.Input([2]), keras.layers.BatchNormalization()])
-average = steps.make_averaging(strategy, model)
-inputs = strategy.experimental_distribute_values_from_function(
-    lambda context: tf.fill([4, 2], 8. * context.replica_id_in_sync_group))
-train = lambda x: model(x, training=True)
-tf.function(lambda x: strategy.run(train, args=(x,)))(inputs)
-mean = model.layers[0].moving_mean.value
-before = [value.numpy().tolist() for value in mean.values]
-average()
-after = [value.numpy().tolist() for value in mean.values]
-print(before != after, after[0] == after[1],
-      np.allclose(after[0], np.mean(before, axis=0)))
-"""
+
+def _normalise(strategy):
+  """Whether moving averages change, agree, and are the mean of the replicas'.
+  """
+  with strategy.scope():
+    model = keras.Sequential([
+        keras.Input([2]), keras.layers.BatchNormalization()])
+  average = steps.make_averaging(strategy, model)
+  inputs = strategy.experimental_distribute_values_from_function(
+      lambda context: tf.fill([4, 2], 8. * context.replica_id_in_sync_group))
+  train = lambda x: model(x, training=True)
+  tf.function(lambda x: strategy.run(train, args=(x,)))(inputs)
+  mean = model.layers[0].moving_mean.value
+  before = [value.numpy().tolist() for value in mean.values]
+  average()
+  after = [value.numpy().tolist() for value in mean.values]
+  return (before != after, after[0] == after[1],
+          np.allclose(after[0], np.mean(before, axis=0)))
 
 
 @pytest.fixture(name='mirrored', scope='module')
 def _mirrored(tmp_path_factory):
-  """What a process with two devices prints, and where it writes."""
+  """What a process with two devices says, and where it writes."""
   directory = tmp_path_factory.mktemp('two')
-  code = ''.join([_TWO_DEVICES, _TRAIN.format(strategy=_MIRRORED), _REFUSALS,
-                  _BATCH_NORMALISATION])
-  process = _start(code, json.dumps([_SGD, _ADAM, _WRN]), str(directory))
-  output, _ = process.communicate(timeout=_SECONDS)
-  assert process.returncode == 0
+  output = forks.Fork(_train_mirrored, directory).output(_SECONDS)
   return output.splitlines(), directory
 
 
 @pytest.mark.slow
 def test_two_replicas_train_as_one(alone, mirrored):
   lines, directory = mirrored
-  results = [training.Result.from_json(line) for line in lines[:3]]
+  results = _results(lines[:3])
   assert results[0].device['replicas'] == 2
   _check_agreement(alone, results, directory)
 
 
 @pytest.mark.slow
-def test_state_of_examples_and_second_networks_are_those_of_one_replica():
-  process = subprocess.run(
-      [sys.executable, '-m', replicas_of_needs.__name__], check=True,
-      cwd=pathlib.Path(__file__).parents[3], stdout=subprocess.PIPE, text=True,
-      timeout=_SECONDS)
-  changes = dict(line.split() for line in process.stdout.splitlines())
+def test_state_of_examples_and_second_networks_are_those_of_one_replica(
+    mirrored):
+  changes = json.loads(mirrored[0][7])
   assert set(changes) == set(replicas_of_needs.HYPERPARAMETERS)
-  assert max(map(float, changes.values())) < 2e-5, changes
+  assert max(changes.values()) < 2e-5, changes
 
 
 @pytest.mark.slow
@@ -159,18 +136,18 @@ def test_what_several_replicas_cannot_do_is_refused(mirrored):
 
 @pytest.mark.slow
 def test_moving_averages_become_equal_on_all_replicas(mirrored):
-  assert mirrored[0][6:] == ['True True True']
+  assert mirrored[0][6] == 'True True True'
 
 
 @pytest.mark.slow
 def test_two_workers_train_as_one_and_only_the_chief_writes(alone, tmp_path):
   chief, other = tmp_path / 'chief', tmp_path / 'other'
-  code = _TRAIN.format(strategy="training.create_strategy('multi_worker')")
-  settings = json.dumps([_SGD, _ADAM, _WRN])
-  with loopback.workers(
-      ('-c', code, settings, chief), ('-c', code, settings, other)
-  ) as processes:
-    results, same = map(_results, processes)
+  with loopback.workers(*(
+      (_train, 'multi_worker', directory) for directory in (chief, other)
+  )) as processes:
+    results, same = (
+        _results(process.output(_SECONDS).splitlines())
+        for process in processes)
   assert results == same
   assert results[0].device['workers'] == 2
   assert not other.exists()
