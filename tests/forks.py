@@ -4,9 +4,13 @@ They are forks of one that has, and that has computed nothing yet: a process of
 its own costs no seconds.
 """
 
+import atexit
+import functools
 import multiprocessing
 import os
+import pathlib
 import runpy
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,12 +32,10 @@ class Fork:
   """
 
   def __init__(self, function, *arguments, **variables):
-    self._files = [  # closed with the object
-        tempfile.NamedTemporaryFile('r', errors='replace')  # noqa: SIM115
-        for _ in range(2)]
+    folder = pathlib.Path(tempfile.mkdtemp(dir=_folder()))
+    self._files = [folder / name for name in ('output', 'errors')]
     self._process = _CONTEXT.Process(target=_main, args=(
-        [file.name for file in self._files], {**os.environ, **variables},
-        function, arguments))
+        self._files, {**os.environ, **variables}, function, arguments))
     self._process.start()
     self.kill = self._process.kill
 
@@ -56,9 +58,7 @@ class Fork:
   def communicate(self, timeout=None):
     """Waits for the end; returns what was said, and the errors."""
     self.wait(timeout)
-    for file in self._files:
-      file.seek(0)
-    return tuple(file.read() for file in self._files)
+    return tuple(file.read_text(errors='replace') for file in self._files)
 
   def output(self, timeout):
     """What a function said that has ended well."""
@@ -73,10 +73,26 @@ def program(module, *flags):
   runpy.run_module(module, run_name='__main__', alter_sys=True)
 
 
-def _main(names, variables, function, arguments):
-  for descriptor, name in enumerate(names, start=1):
-    file = os.open(name, os.O_WRONLY | os.O_APPEND)
-    os.dup2(file, descriptor)
-    os.close(file)
+def fresh(function, *arguments, **variables):
+  """The same `program` in a process that imports everything itself."""
+  assert function is program
+  return subprocess.Popen(
+      [sys.executable, '-m', *arguments], env={**os.environ, **variables},
+      cwd=pathlib.Path(__file__).parents[1], text=True, stdout=subprocess.PIPE,
+      stderr=subprocess.PIPE)
+
+
+@functools.cache
+def _folder():
+  """For what the processes say; gone with ours."""
+  folder = tempfile.mkdtemp()
+  atexit.register(shutil.rmtree, folder)
+  return folder
+
+
+def _main(files, variables, function, arguments):
+  for descriptor, path in enumerate(files, start=1):
+    with path.open('wb') as file:
+      os.dup2(file.fileno(), descriptor)
   os.environ.update(variables)
   function(*arguments)

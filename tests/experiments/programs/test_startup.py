@@ -1,5 +1,6 @@
 """Flags are read before anything is imported that takes its time."""
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -13,22 +14,53 @@ _PROGRAMS = sorted(
     if 'app.start(main' in path.read_text(encoding='utf-8'))
 _SLOW = ('keras', 'ln_tfp', 'matplotlib', 'pandas', 'ray', 'scipy', 'sklearn',
          'tensorflow', 'tensorflow_datasets', 'tensorflow_probability')
-# As `python -m`, with the slow packages that were imported as a last line.
-_CALL = f"""
-import runpy, sys
-try:
-  runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)
-finally:
-  print(*(name for name in {_SLOW} if name in sys.modules))
+# As `python -m` for each line of input, in a fork of a process that has
+# imported what all programs do; the slow packages come as a last line.
+_SERVE = f"""
+import json, os, runpy, sys, tempfile
+import absl.app, experiments.cli.app
+for line in sys.stdin:
+  arguments = json.loads(line)
+  files = [tempfile.TemporaryFile() for _ in range(2)]
+  child = os.fork()
+  if not child:
+    for number, file in enumerate(files, start=1):
+      os.dup2(file.fileno(), number)
+    sys.argv = arguments
+    status = 1
+    try:
+      runpy.run_module(arguments[0], run_name='__main__', alter_sys=True)
+      status = 0
+    except SystemExit as error:
+      if isinstance(error.code, str):
+        print(error.code, file=sys.stderr)
+      else:
+        status = error.code or 0
+    finally:
+      print(*(name for name in {_SLOW} if name in sys.modules), flush=True)
+      os._exit(status)
+  status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+  for file in files:
+    file.seek(0)
+  print(json.dumps([status, *(file.read().decode() for file in files)]),
+        flush=True)
 """
 
 
-def _call(program, *arguments):
-  """The exit status, the packages, and what stands on stderr."""
-  done = subprocess.run(
-      [sys.executable, '-c', _CALL, f'experiments.{program}', *arguments],
-      cwd=_ROOT, capture_output=True, text=True, check=False)
-  return done.returncode, done.stdout.splitlines(), done.stderr
+@pytest.fixture(name='call', scope='module')
+def _call():
+  """A function for the exit status, the lines of output and the errors."""
+  with subprocess.Popen(
+      [sys.executable, '-c', _SERVE], cwd=_ROOT, text=True,
+      stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+    def call(program, *arguments):
+      print(json.dumps([f'experiments.{program}', *arguments]),
+            file=server.stdin, flush=True)
+      status, output, errors = json.loads(server.stdout.readline())
+      return status, output.splitlines(), errors
+
+    yield call
+    server.stdin.close()
 
 
 def test_there_are_programs():
@@ -36,8 +68,8 @@ def test_there_are_programs():
 
 
 @pytest.mark.parametrize('program', _PROGRAMS)
-def test_help_is_there_at_once(program):
-  _, [*text, packages], errors = _call(program, '--help')
+def test_help_is_there_at_once(program, call):
+  _, [*text, packages], errors = call(program, '--help')
   assert not packages
   assert not errors
   assert f'experiments.{program}' in '\n'.join(text)
@@ -53,8 +85,8 @@ def test_help_is_there_at_once(program):
     ('--noise=loud', '--noise: must be none, sym:RATE'),
     ('--jobs=0', '--jobs: must be at least 1'),
 ])
-def test_a_bad_flag_is_refused_at_once(tmp_path, flag, words):
-  status, [packages], errors = _call(
+def test_a_bad_flag_is_refused_at_once(tmp_path, flag, words, call):
+  status, [packages], errors = call(
       'synthetic_noise', f'--output_dir={tmp_path}', flag)
   assert status == 1
   assert not packages

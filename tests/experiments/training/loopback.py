@@ -26,16 +26,21 @@ def tf_config(addresses, index):
 
 
 @contextlib.contextmanager
-def workers(*calls):
-  """Starts a process per worker: a function with its arguments each."""
+def workers(*calls, start=forks.Fork):
+  """Starts a process per worker.
+
+  Args:
+    *calls: the arguments of `start` for each.
+    start: a fork by default, `forks.fresh` for what a user sees.
+  """
   addresses = free_addresses(len(calls))
   processes = []
   try:
     for index, call in enumerate(calls):
-      processes.append(forks.Fork(
+      processes.append(start(
           *call, TF_CONFIG=tf_config(addresses, index)))
     yield processes
   finally:
     for process in processes:
       process.kill()
-      process.wait()
+      process.communicate()
