@@ -52,12 +52,12 @@ class Facts:
     self.tables: dict[str, tables.Table] = {}
     self.records: dict[str, figures.Record] = {}
     self.searches: dict[str, list[dict[str, str]]] = {}
-    for file in sorted((directory / 'tables').glob('*.csv')):
+    for file in results_lib.listed(directory / 'tables', '.csv'):
       if file.stem.startswith('hyperparameters-'):
         self._try(self.searches, file, csv_files.lines)
       else:
         self._try(self.tables, file, self._read_table)
-    for file in sorted((directory / 'figures').glob('*.json')):
+    for file in results_lib.listed(directory / 'figures', '.json'):
       self._try(self.records, file, figures.read_record)
 
   def _try(self, found, file, read):

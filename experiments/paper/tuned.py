@@ -27,6 +27,7 @@ from experiments.cli import pairs
 from experiments.paper import grids
 from experiments.paper import published
 from experiments.sweep import csv_files
+from experiments.training import results as results_lib
 
 DIRECTORY = pathlib.Path(__file__).resolve().parent / 'tuned'
 _MNIST_LAMBDA = .316
@@ -109,7 +110,7 @@ def ours() -> Values:
 def read(directory: pathlib.Path) -> Values:
   """The winners of the searches of a directory."""
   winners = {}
-  for file in sorted(directory.glob('*.csv')):
+  for file in results_lib.listed(directory, '.csv'):
     winners |= _values(csv_files.lines(
         file, ('dataset', 'method', 'noise', 'hyperparameters')))
   return winners

@@ -18,6 +18,7 @@ from etils import epy
 
 from experiments import training
 from experiments.sweep import index as index_lib
+from experiments.training import results as results_lib
 
 with epy.lazy_imports():
   from ln_tfp import files
@@ -42,7 +43,7 @@ class Store:
     self._index = index_lib.Index(self.directory)
     self._read = {}  # name -> (what tells a file from a newer one, result)
     self._bad_archives = []
-    for file in sorted(self.directory.glob('*.zip')):
+    for file in results_lib.listed(self.directory, '.zip'):
       try:
         sign = index_lib.signature(file)
         self._archived |= {name: (file, content, sign)
@@ -194,7 +195,8 @@ class Store:
     return entries
 
   def _names(self) -> list[str]:
-    names = {file.name for file in self.directory.glob('*.json')}
+    names = {file.name for file in results_lib.listed(
+        self.directory, '.json')}
     return sorted(names | set(self._archived))
 
 

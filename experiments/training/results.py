@@ -194,6 +194,20 @@ def path(output_dir: str | os.PathLike, key: str) -> pathlib.Path:
   return pathlib.Path(output_dir) / f'{key}.json'
 
 
+def listed(
+    directory: str | os.PathLike, suffix: str) -> list[pathlib.Path]:
+  """The files of a directory whose names end so; none where there is none.
+
+  One that cannot be read is an `OSError`; for `glob` it would be empty.
+  """
+  try:
+    names = os.listdir(directory)
+  except FileNotFoundError:
+    return []
+  return sorted(pathlib.Path(directory, name) for name in names
+                if name.endswith(suffix))
+
+
 def read(file: str | os.PathLike, checked: bool = False) -> Result:
   """Reads a result; raises `DamagedResultError` or `FileNotFoundError`.
 

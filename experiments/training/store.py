@@ -241,14 +241,27 @@ class Store:
     if weights is not None:
       content = arrays_to_bytes(weights)
       name = f'{self.key}.npz'
-      result = dataclasses.replace(result, weights={
-          'file': name, 'sha256': results.sha256(content)})
-      if directory is not None:
-        files.write_atomically(directory / name, content)
+      kept = {'file': name, 'sha256': results.sha256(content)}
+      if directory is not None and not self._keep(directory / name, content):
+        kept = None
+      result = dataclasses.replace(result, weights=kept)
     if directory is not None:
       results.write(result, directory)
       self._checkpoints.remove()
     return self._stored or result
+
+
+  def _keep(self, file: pathlib.Path, content: bytes) -> bool:
+    """Writes weights; without them the result is still worth keeping."""
+    try:
+      files.write_atomically(file, content)
+    except OSError as error:
+      if self._stored is not None:  # they are all that was missing
+        raise
+      self._warn(f'{self.key}: its weights are not kept: '
+                 f'{error.strerror}: {error.filename}')
+      return False
+    return True
 
 
 def read_weights(

@@ -1,6 +1,8 @@
 """Which devices a sweep takes, decided on machines that are made up."""
 
 import os
+import pathlib
+import resource
 import stat
 import subprocess
 import sys
@@ -177,6 +179,21 @@ def test_a_worker_is_replaced_when_it_has_grown(monkeypatch):
 def test_the_memory_of_a_process_is_known():
   assert 2**22 < machine.resident_bytes() < 2**40
   assert machine.available_bytes() > 2**20
+
+
+@pytest.mark.parametrize('platform, unit', [('darwin', 1), ('linux', 1024)])
+def test_without_proc_and_sys_all_is_known_that_is_needed(
+    monkeypatch, platform, unit):
+  def absent(path, *unused_arguments, **unused_options):
+    raise FileNotFoundError(path)
+
+  monkeypatch.setattr(pathlib.Path, 'read_text', absent)
+  monkeypatch.setattr(sys, 'platform', platform)
+  monkeypatch.delattr(os, 'sched_getaffinity', raising=False)
+  peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+  assert peak <= machine.resident_bytes() <= 1.1 * peak
+  assert machine.available_bytes() > 2**20
+  assert machine.cores() >= 1
 
 
 def test_the_first_line_says_on_what_runs_are_trained(

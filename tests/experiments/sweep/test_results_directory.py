@@ -14,6 +14,8 @@ import pytest
 from experiments import synthetic_noise
 from experiments import training
 from experiments.cli import app
+from experiments.output import evidence
+from experiments.paper import tuned
 from experiments.sweep import csv_files
 from experiments.sweep import index
 from experiments.sweep import launch
@@ -180,10 +182,12 @@ def test_weights_of_small_networks_are_kept_without_being_asked_for(tmp_path):
   assert other.weights is None
 
 
-def test_a_checkpoint_that_cannot_be_written_is_a_warning(
-    tmp_path, monkeypatch):
+@pytest.mark.parametrize('suffix, name', [
+    ('.ckpt', 'epoch-00000'), ('.npz', '.npz')])
+def test_a_checkpoint_or_weights_that_cannot_be_written_are_a_warning(
+    tmp_path, monkeypatch, suffix, name):
   def fail(path, content):
-    if path.suffix == '.ckpt':
+    if path.suffix == suffix:
       raise OSError(errno.ENOSPC, 'No space left on device', str(path))
     write(path, content)
 
@@ -192,11 +196,30 @@ def test_a_checkpoint_that_cannot_be_written_is_a_warning(
   said = []
   result = training.train(
       tiny.run(epochs=2), source=tiny.source(), output_dir=tmp_path,
-      strategy='one', warn=said.append)
+      strategy='one', warn=said.append, keep_weights=True)
   assert result.status == 'finished'
+  assert (result.weights is None) == (suffix == '.npz')
   assert training.read_result(tmp_path / f'{result.key}.json') == result
   assert said and all(
-      'No space left' in line and 'epoch-00000' in line for line in said)
+      'No space left' in line and name in line for line in said)
+
+
+@pytest.mark.parametrize('folder', ['', 'tuned', 'tables', 'figures'])
+def test_a_folder_that_may_not_be_read_is_not_taken_for_empty(
+    directory, folder):
+  closed = directory / folder
+  closed.mkdir(exist_ok=True)
+  closed.chmod(0)
+  try:
+    if os.access(closed, os.R_OK):
+      pytest.skip('This user may read everything.')
+    with pytest.raises(PermissionError):
+      if folder == 'tuned':
+        tuned.read(closed)
+      else:
+        evidence.Facts(directory)
+  finally:
+    closed.chmod(0o755)
 
 
 def _merge(directory, name):
