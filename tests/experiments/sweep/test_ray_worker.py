@@ -26,8 +26,9 @@ def test_temporary_files_are_where_nobody_else_can_enter(temporary):
 
 def test_a_temporary_directory_of_somebody_else_is_refused(
     temporary, monkeypatch):
-  (temporary / f'ln_tfp-{os.getuid() + 1}').mkdir()
-  monkeypatch.setattr(os, 'getuid', lambda owner=os.getuid(): owner + 1)
+  other = os.getuid() + 1
+  (temporary / f'ln_tfp-{other}').mkdir()
+  monkeypatch.setattr(os, 'getuid', lambda: other)
   with pytest.raises(PermissionError, match='somebody else'):
     ray_worker._private_directory()
 
