@@ -41,15 +41,18 @@ autodoc_typehints = 'description'
 autodoc_typehints_description_target = 'documented_params'
 autodoc_typehints_format = 'short'
 napoleon_numpy_docstring = False
-napoleon_use_ivar = True
+# Not directives of their own: some are properties, which have theirs.
+napoleon_custom_sections = [('Attributes', 'params_style')]
 napoleon_use_rtype = False
 python_maximum_signature_line_length = 72
 python_use_unqualified_type_names = True
+toc_object_entries_show_parents = 'hide'
 
 html_theme = 'pydata_sphinx_theme'
 html_title = 'ln_tfp'
 html_static_path = ['_static']
 html_css_files = ['site.css']
+html_favicon = '_static/icon.svg'
 html_copy_source = html_show_sourcelink = False
 html_show_copyright = False
 # It would fetch the pages that were found, which a browser refuses from disk.

@@ -65,12 +65,17 @@ def _prose(text):
   """Returns text between blocks."""
   text = re.sub(r'^#+ (.*)$', r'.. rubric:: \1', text, flags=re.M)
   pieces = _INLINE.split(text)
-  # What is special in reStructuredText alone: names_ and |substitutions|.
-  pieces[::2] = (re.sub(r'(?<=\w)_(?![\w:])|\|', r'\\\g<0>', piece)
-                 for piece in pieces[::2])
+  pieces[::2] = map(_plain, pieces[::2])
   pieces[1::2] = (f'``{" ".join(piece.split())}``\\ '
                   for piece in pieces[1::2])
   return re.sub(r'``\\ (?=[\s.,:;!?)\]}\'"/-]|$)', '``', ''.join(pieces))
+
+
+def _plain(text):
+  """Returns text without code in it."""
+  # Special in reStructuredText alone: names_ and |substitutions|.
+  text = re.sub(r'(?<=\w)_(?![\w:])|\|', r'\\\g<0>', text)
+  return re.sub(r'\bdocs/(\w+)\.md', r':doc:`/\1`', text)
 
 
 def _process(app, what, name, obj, options, lines):
