@@ -24,8 +24,8 @@ setuptools.setup(
     install_requires=[
         'keras>=3.12,<4',
         'numpy>=1.26,<2.4',  # TFP's SoftmaxCentered fails from 2.4 on
-        'scikit-learn',
-        'scipy',  # imported by name; scikit-learn brings it in any case
+        'scikit-learn>=1.6',
+        'scipy>=1.11',  # imported by name; scikit-learn brings it in any case
         'tensorflow-probability==0.25.*',
         'tensorflow>=2.20,<2.22',
         'tf-keras>=2.20,<2.22',  # imported by TFP; our models are Keras 3
