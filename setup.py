@@ -60,8 +60,13 @@ setuptools.setup(
         'ray': ['ray>=2.50'],
         # All that some test or benchmark uses, beside `experiments`.
         'test': [
+            'ai-edge-litert',  # examples/export.py
+            'build',  # what the wheel has in it
             'cleanlab>=2.9,<3',  # benchmarks compare with it
+            'keras-tuner',  # examples/tuning.py
             'matplotlib',
+            'onnx',  # this and the next: examples/export.py
+            'onnxruntime',
             'pandas',
             'pillow',
             'psutil',
@@ -71,6 +76,7 @@ setuptools.setup(
             'ray>=2.50',
             'ruff',
             'selenium',
+            'tf2onnx',  # examples/export.py; what Keras exports to ONNX with
         ],
     },
     classifiers=[
