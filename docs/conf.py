@@ -34,7 +34,6 @@ myst_heading_anchors = 3
 
 autosummary_generate = False  # the pages of the reference are written by hand
 autoclass_content = 'both'
-autodoc_class_signature = 'mixed'
 autodoc_inherit_docstrings = False  # Keras's methods are documented by Keras
 autodoc_member_order = 'bysource'
 autodoc_typehints = 'description'
@@ -59,7 +58,6 @@ html_show_copyright = False
 html_show_search_summary = False
 html_theme_options = {
     'navigation_with_keys': False,
-    'show_prev_next': True,
     'secondary_sidebar_items': ['page-toc'],
     'footer_start': [],
     'footer_end': ['sphinx-version'],
