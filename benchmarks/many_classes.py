@@ -10,13 +10,16 @@ Adam. B examples of D random features; the contestants are
   compiled.
 
 Where there is a goal each is run as it is and compiled, and counts with the
-faster; elsewhere nothing is compiled. K, B and D vary one at a time. What would
-take too long or too much memory is left out. Takes some ten minutes on two idle
-cores.
+faster; elsewhere nothing is compiled. All B and D are measured with 1,000 and
+10,000 classes, which gives the batch size where Gram and CE break even; with
+20,000 and 100,000 only some. What would take too long or more memory than the
+machine has to spare is left out. Takes some ten minutes on two idle cores.
 """
 
 from collections.abc import Callable
 import itertools
+import pathlib
+import re
 import statistics
 
 import keras
@@ -32,14 +35,17 @@ from ln_tfp import heads
 
 _SMOOTHING = .01
 _SAMPLED = 1024
+_BATCHES, _WIDTHS = (256, 1024, 4096), (128, 256, 512)
+_GRID = (1_000, 10_000)  # classes
 _SIZES = [
-    (1_000, 1024, 256), (10_000, 1024, 256), (100_000, 256, 128),
-    (10_000, 256, 256), (10_000, 4096, 256),
-    (10_000, 1024, 128), (10_000, 1024, 512)]
+    (20_000, 256, 256), (100_000, 256, 128), (100_000, 1024, 256),
+    *itertools.product(_GRID, _BATCHES, _WIDTHS)]
 _GOALS = {(20_000, 1024, 256): '<= 0.8', (20_000, 4096, 256): '<= 0.3'}
 _ROUNDS, _ROUNDS_OF_GOALS, _ROUNDS_OF_LARGE = 4, 3, 2
 _ROUNDS_OF_RANKS = 5
-_LARGE, _TOO_LARGE = 2e10, 1e11  # multiplications
+_LARGE, _TOO_LARGE = 2e10, 2e11  # multiplications
+_SPARED = 6e9  # bytes that are left to others
+_FLAT = '<= 0.4'  # a tenth of a tensor [B, K]
 
 
 class Layer:
@@ -175,11 +181,23 @@ def multiplications(
   }[name]
 
 
-def is_measured(name: str, *size: int) -> bool:
+def is_measured(
+    name: str, num_classes: int, batch_size: int, width: int) -> bool:
   """Whether a contestant takes part."""
-  if name == 'sampled' and size[0] <= _SAMPLED:
+  if name == 'sampled' and num_classes <= _SAMPLED:
     return False
-  return multiplications(name, *size) <= _TOO_LARGE
+  # Weights, gradient, moments and as much again in between; tensors [B, K].
+  tables = 2 if name in ('Gram', 'packed') else 1
+  logits = {'packed': 12, 'CE': 4}.get(name, 0)
+  size = 4. * num_classes * (8 * tables * width + logits * batch_size)
+  return (size <= _available() - _SPARED and multiplications(
+      name, num_classes, batch_size, width) <= _TOO_LARGE)
+
+
+def _available() -> float:
+  """Bytes of memory that are free."""
+  text = pathlib.Path('/proc/meminfo').read_text(encoding='ascii')
+  return 1024. * int(re.search(r'MemAvailable:\s*(\d+) kB', text)[1])
 
 
 def measure_time(
@@ -205,17 +223,31 @@ def measure_time(
   return best
 
 
-def measure_case(size: tuple[int, int, int]) -> list[timing.Row]:
+def measure_case(size: tuple[int, int, int]) -> dict[str, timing.Row]:
   """Each contestant in units of cross entropy's time."""
   num_classes, batch_size, width = size
   times = measure_time(*size)
   if 'CE' not in times:
-    return []
-  return [
-      timing.ratio(
+    return {}
+  return {
+      name: timing.ratio(
           f'{name} / CE, K={num_classes:,}, B={batch_size}, D={width}', times,
           name, 'CE', _GOALS.get(size, '') if name == 'Gram' else '')
-      for name in times if name != 'CE']
+      for name in times if name != 'CE'}
+
+
+def break_even(name: str, num_classes: int, width: int, cases) -> timing.Row:
+  """The batch size, in units of D, where a contestant is as fast as CE.
+
+  A straight line through the logarithms of sizes and ratios tells.
+  """
+  found = [(b, cases[num_classes, b, width][name].value) for b in _BATCHES
+           if name in cases.get((num_classes, b, width), {})]
+  slope, start = np.polyfit(*np.log(found).T, 1)
+  return timing.Row(
+      f'B / D where {name} and CE break even, K={num_classes:,}, D={width}',
+      float(np.exp(-start / slope) / width), n=len(found),
+      detail=', '.join(f'B={b}: {ratio:.2f}' for b, ratio in found))
 
 
 def two_steps(
@@ -229,25 +261,27 @@ def measure_memory(batch_size: int = 1024, width: int = 256):
   """Peak memory beyond weights, their gradients and Adam's moments."""
   sizes = 10_000, 20_000, 40_000
   rows = []
-  for name in ('Gram', 'tied', 'packed', 'CE'):
+  for name in LAYERS:
     beyond = []
     for num_classes in sizes:
       peak = memory.rise(two_steps, name, num_classes, batch_size, width)
-      tables = 1 if name in ('CE', 'tied') else 2
+      tables = 2 if name in ('Gram', 'packed') else 1
       beyond.append(peak - 4e-6 * 4 * tables * num_classes * width)
     rows.append(timing.Row(
         f'MB a thousand classes beyond weights, gradients and Adam, {name}, '
         f'B={batch_size}, D={width}',
         1e3 * float(np.polyfit(sizes, beyond, 1)[0]), n=len(sizes),
+        goal=_FLAT if name == 'Gram' else '',
         detail=', '.join(f'{k:,}: {v:.0f} MB' for k, v in zip(sizes, beyond))))
   return rows
 
 
 def measure_growth(batch_size: int = 1024, width: int = 128):
   """The time over K."""
-  sizes = [10_000, 100_000, 1_000_000]
   rows = []
   for name in ('Gram', 'tied'):
+    sizes = [k for k in (10_000, 100_000, 1_000_000)
+             if is_measured(name, k, batch_size, width)]
     taken = [
         min(timing.take_turns(
             {name: timing.repeat(
@@ -278,9 +312,11 @@ def measure_ranks(batch_size: int, num_classes: int) -> list[timing.Row]:
 
 def measure() -> list[timing.Row]:
   """All rows."""
-  rows = []
-  for size in [*_GOALS, *_SIZES]:
-    rows += measure_case(size)
+  cases = {size: measure_case(size) for size in [*_GOALS, *_SIZES]}
+  rows = [row for found in cases.values() for row in found.values()]
+  rows += [
+      break_even(name, k, width, cases) for name in ('Gram', 'tied')
+      for k, width in itertools.product(_GRID, _WIDTHS)]
   for case in itertools.product((128, 1024), (10, 100, 1000)):
     rows += measure_ranks(*case)
   return rows + measure_memory() + measure_growth()
