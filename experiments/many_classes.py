@@ -12,9 +12,10 @@ Gram matrices (`ln_tfp.ManyClassesHead`), LN through its packed tensor
 hidden layer, batches and epochs. Adam's rate, which falls to zero, is searched
 for each loss alike: with a quarter of the classes and of the batch size, hence
 as many steps, and the best accuracy on noisy labels of examples held apart (one
-of each class); both forms of LN have one loss, hence one rate. The contestants take turns, epoch by epoch,
-so that a load beside them meets all alike. Measurements are kept in
-OUTPUT_DIR/many_classes; what is there is not measured again.
+of each class); both forms of LN have one loss, hence one rate. The contestants
+take turns, epoch by epoch, so that a load beside them meets all alike.
+Measurements are kept in OUTPUT_DIR/many_classes; what is there is not measured
+again.
 
 Time: some minutes on two idle cores.
 Expected: both forms of LN reach the same accuracy.
