@@ -18,7 +18,9 @@ Measurements are kept in OUTPUT_DIR/many_classes; what is there is not measured
 again.
 
 Time: some minutes on two idle cores.
-Expected: both forms of LN reach the same accuracy.
+Expected: both forms of LN reach the same accuracy within a point. With 500
+classes, symmetric noise and 40 epochs cross entropy at its best rate was two
+points ahead; with 2,000 it has not been seen.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ FLAGS = flags.FLAGS
 NOISES = ('sym:0.4', 'asym:0.4')
 METHODS = ('LN, Gram', 'LN, packed', 'CE')
 _INPUTS, _FEATURES, _BATCH = 64, 128, 512
-_RATES = (1e-3, 3e-3, 1e-2, 3e-2)  # to choose from: Adam's first
+_RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)  # to choose from: Adam's first
 _EXAMPLES_OF_CLASS, _TEST_EXAMPLES = 10, 2_000
 _SPREAD = .08  # of a class, where the means are on the unit sphere
 _EPOCHS = 24
