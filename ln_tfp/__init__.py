@@ -11,15 +11,11 @@ from ln_tfp import quiet as _quiet
 if _quiet.is_program():
   _quiet.start()
 
-_BACKEND = 'ln_tfp runs on Keras with its TensorFlow backend, and on no other'
 try:
-  import keras as _keras
-except ModuleNotFoundError as error:  # often the other backend
-  raise ImportError(f'{_BACKEND} ({error}).') from error
-if _keras.backend.backend() != 'tensorflow':
-  raise ImportError(
-      f'{_BACKEND}: set KERAS_BACKEND=tensorflow before Keras is imported. '
-      f'Received: KERAS_BACKEND={_keras.backend.backend()}.')
+  from ln_tfp import backend as _backend
+except ModuleNotFoundError as error:  # often the Keras backend
+  raise ImportError('ln_tfp runs on Keras with its TensorFlow or its JAX '
+                    f'backend ({error}).') from error
 
 from ln_tfp import losses
 from ln_tfp import noise
@@ -34,14 +30,35 @@ from ln_tfp.heads import LogisticNormalHead
 from ln_tfp.heads import probabilities
 from ln_tfp.heads import to_distribution
 from ln_tfp.label_wave import LabelWave
-from ln_tfp.logistic_normal import LogisticNormal
 from ln_tfp.losses import NegativeLogLikelihood
 from ln_tfp.losses import nll
-from ln_tfp.many_classes import ManyClassesHead
 from ln_tfp.metrics import Accuracy
 from ln_tfp.metrics import ExpectedCalibrationError
 from ln_tfp.metrics import PredictiveNLL
-from ln_tfp.prediction import predict_top_k
 from ln_tfp.process import LogisticNormalProcess
 from ln_tfp.sgn import ShiftedGaussianNoise
 from ln_tfp.version import __version__
+
+if _backend.IS_TENSORFLOW:  # now, lest Keras not know the head of a saved model
+  from ln_tfp.many_classes import ManyClassesHead
+  from ln_tfp.prediction import predict_top_k
+
+# What needs TensorFlow; LogisticNormal is imported where it is asked for, and
+# all of TFP with it.
+_ON_TENSORFLOW = {
+    'LogisticNormal': 'logistic_normal',
+    'ManyClassesHead': 'many_classes',
+    'predict_top_k': 'prediction',
+}
+
+
+def __getattr__(name):
+  if name not in _ON_TENSORFLOW:
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+  module = _backend.tensorflow_only(_ON_TENSORFLOW[name], f'`ln_tfp.{name}`')
+  globals()[name] = value = getattr(module, name)
+  return value
+
+
+def __dir__():
+  return sorted({*globals(), *_ON_TENSORFLOW})

@@ -5,11 +5,9 @@ from collections.abc import Sequence
 import tempfile
 
 import keras
+import numpy as np
 
 from ln_tfp import heads
-from ln_tfp import many_classes
-
-_HEADS = (heads.LogisticNormalHead, many_classes.ManyClassesHead)
 
 
 def from_classifier(model: keras.Model, output: str | None = None,
@@ -89,12 +87,12 @@ def to_classifier(model: keras.Model, output: str | None = None,
       classifier, class_names)
 
 
-def output_head(model: keras.Model, output: str | None = None
-               ) -> heads.LogisticNormalHead | many_classes.ManyClassesHead:
+def output_head(model: keras.Model,
+                output: str | None = None) -> keras.layers.Layer:
   """Returns the head that makes a model's output, or raises."""
   _check_model(model)
   layer = _makers(_find_output(model, output))[-1]
-  if not isinstance(layer, _HEADS):
+  if not hasattr(layer, 'softmax_weights'):
     raise ValueError(
         'Argument `model` must have an output that comes from a '
         'LogisticNormalHead or a ManyClassesHead. Received: '
@@ -181,8 +179,10 @@ def _copy_variables(source, copy):
   for old, new in zip(source._flatten_layers(), copy._flatten_layers()):
     store = {}
     old.save_own_variables(store)
-    if store:
-      new.load_own_variables(store)
+    if store:  # as arrays: JAX's variables would share what training overwrites
+      new.load_own_variables(
+          {key: np.array(keras.ops.convert_to_numpy(value))
+           for key, value in store.items()})
 
 
 def _copy_assets(source, copy):

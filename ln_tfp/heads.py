@@ -1,15 +1,20 @@
 """The heads, and the packed tensors that they and the losses speak."""
 
+from __future__ import annotations
+
+import typing
 from typing import Any
 
 import keras
 from keras import ops
 import numpy as np
-import tensorflow as tf
 
+from ln_tfp import backend
 from ln_tfp import checks
 from ln_tfp import labels as labels_lib
-from ln_tfp import logistic_normal
+
+if typing.TYPE_CHECKING:
+  from ln_tfp import logistic_normal
 
 Tensor = labels_lib.Tensor
 COVARIANCES = ('identity', 'isotropic', 'diagonal', 'full')
@@ -388,9 +393,11 @@ def to_distribution(y_pred: Tensor) -> logistic_normal.LogisticNormal:
   The temperature is folded in: residuals are the head's divided by its
   temperature, `label_term` is unchanged.
   """
+  distributions = backend.tensorflow_only(
+      'logistic_normal', '`ln_tfp.to_distribution`')
   loc, diag, *columns = rows(y_pred)
-  return logistic_normal.LogisticNormal(
-      loc, diag, tf.stack(columns, axis=-1) if columns else None)
+  return distributions.LogisticNormal(
+      loc, diag, ops.stack(columns, axis=-1) if columns else None)
 
 
 def probabilities(y_pred: Tensor, num_classes: int | None = None,

@@ -11,10 +11,10 @@ take together. For predictions of batch shape `[...]` and K classes they are
 The shape decides, not the dtype. A row of zeros, as padding leaves it, is a
 label of no class.
 
-A label that is no class is an error that shows it. Where TensorFlow drops
-assertions, that is in what XLA compiles (`jit_compile=True`, and Keras's
-default wherever there is a GPU), its loss, its gradient and its metrics are NaN
-instead.
+A label that is no class is an error that shows it. What XLA compiles has no
+assertions (all of JAX; of TensorFlow what has `jit_compile=True`, Keras's
+default wherever there is a GPU): there its loss, its gradient and its metrics
+are NaN instead.
 """
 
 import math
@@ -22,9 +22,8 @@ from typing import Any
 
 import keras
 from keras import ops
-import tensorflow as tf
-import tensorflow_probability as tfp
 
+from ln_tfp import backend
 from ln_tfp import checks
 
 Tensor = Any  # of the Keras backend, or what it can convert
@@ -86,7 +85,7 @@ class Labels:
     else:  # The wide ones stay wide, lest 2**32 become 0.
       wide = keras.backend.standardize_dtype(y_true.dtype) in (
           'int64', 'uint32', 'uint64')
-      y_true = ops.cast(y_true, 'int64' if wide else 'int32')
+      y_true = ops.cast(y_true, backend.WIDEST_INTEGER if wide else 'int32')
       is_whole = None
     valid = ops.logical_and(y_true >= 0, y_true < self.num_classes)
     if is_whole is not None:
@@ -130,7 +129,7 @@ class Labels:
   def _checked(self, values, valid, ignored, y_true, message):
     if ignored is not None:
       valid = ops.logical_or(valid, ignored)
-    return _require(values, valid, y_true, message), valid, ignored
+    return backend.require(values, valid, y_true, message), valid, ignored
 
   def classes(self) -> Tensor:
     """Returns the label, or the likeliest of soft ones, int32 `[...]`.
@@ -161,9 +160,9 @@ class Labels:
     Appendix B.5).
     """
     if self.is_soft:
-      bijector = tfp.bijectors.SoftmaxCentered()
-      logits = bijector.inverse(self.smoothed(label_smoothing, dtype))
-      return logits, bijector.forward_log_det_jacobian(logits, event_ndims=1)
+      log_q = ops.log(self.smoothed(label_smoothing, dtype))
+      logits = log_q[..., :-1] - log_q[..., -1:]
+      return logits, _log_jacobian(logits)
     size, t = self._num_columns, label_smoothing
     high = math.log(((1. - t) * size + t) / t)
     logits = high * ops.one_hot(self._values, size - 1, dtype=dtype)
@@ -186,7 +185,7 @@ class Labels:
     if self.counted is None:
       return values
     values = ops.where(self.counted, values, ops.zeros([], values.dtype))
-    values._keras_mask = self.counted
+    keras.src.backend.set_keras_mask(values, self.counted)
     return values
 
 
@@ -232,7 +231,7 @@ def without_uncounted(y_true: Tensor, num_dims: int, *weights: Tensor | None):
 
 def mask_of(y_pred: Tensor) -> Tensor | None:
   """Returns the mask that Keras keeps as an attribute of a tensor."""
-  return getattr(y_pred, '_keras_mask', None)
+  return keras.src.backend.get_keras_mask(y_pred)
 
 
 def _extra_dimensions(shape, batch_shape):
@@ -242,21 +241,8 @@ def _extra_dimensions(shape, batch_shape):
   return len(shape) - len(batch_shape) if begins else None
 
 
-def _require(result, valid, values, message):
-  """Returns `result`, or fails and shows one of the values that are invalid.
-
-  What the failure shows is computed in its own branch, and by a gather: a slice
-  at a computed position would make XLA compile anew for every batch.
-  """
-  def fail():
-    position = tf.argmin(tf.cast(tf.reshape(valid, [-1]), tf.int32))
-    rows = tf.reshape(values, [-1, *values.shape[valid.shape.rank:]])
-    check = tf.raw_ops.Assert(
-        condition=False, data=[message, tf.gather(rows, position)],
-        summarize=10)
-    with tf.control_dependencies([] if check is None else [check]):
-      return tf.constant(False)
-
-  check = tf.cond(tf.reduce_all(valid), lambda: tf.constant(True), fail)
-  with tf.control_dependencies([check]):
-    return tf.identity(result)
+def _log_jacobian(logits):
+  """Returns the log Jacobian of `S_C` at logits `[..., D]`, `[...]`."""
+  size = logits.shape[-1] + 1
+  return (0.5 * math.log(size) + ops.sum(logits, axis=-1) -
+          float(size) * ops.softplus(ops.logsumexp(logits, axis=-1)))

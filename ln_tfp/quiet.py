@@ -37,8 +37,10 @@ def stderr() -> Iterator[None]:
 
 
 def start() -> None:
-  """Imports TensorFlow, and has it look for its devices, in silence."""
+  """Imports Keras, and has TensorFlow look for its devices, in silence."""
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')  # a user's own wins
   with stderr():
-    import tensorflow as tf
-    tf.config.list_physical_devices()
+    import keras
+    if keras.backend.backend() == 'tensorflow':
+      import tensorflow as tf
+      tf.config.list_physical_devices()

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from ln_tfp import backend
 from ln_tfp import checks
 from ln_tfp import losses
 
@@ -50,6 +51,7 @@ class ShiftedGaussianNoise(keras.Model):
   def __init__(self, model: keras.Model, alpha: float = .995,
                decay: float = .9999, label_smoothing: float = .001,
                average: keras.Model | None = None, **kwargs):
+    backend.check_tensorflow('`ln_tfp.ShiftedGaussianNoise`')
     super().__init__(**kwargs)
     if not model.built or not model.weights:
       raise ValueError(

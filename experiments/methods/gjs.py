@@ -12,9 +12,9 @@ with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
   import numpy as np
   import tensorflow as tf
 
+  from ln_tfp import backend
   from ln_tfp import checks
   from ln_tfp import labels as labels_lib
-  from ln_tfp import random
 
 _TINY = 1e-37
 
@@ -51,7 +51,7 @@ class GJS(base.LogitsMethod):
     if context.augmented or not self.jitter:
       return views
     first, second = views
-    noise = random.tf_normal(
+    noise = backend.normal(
         context.seed, context.step, context.ids, math.prod(second.shape[1:]))
     return first, second + self.jitter * tf.reshape(noise, tf.shape(second))
 

@@ -13,9 +13,9 @@ with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
   from scipy import special
   import tensorflow as tf
 
+  from ln_tfp import backend
   from ln_tfp import checks
   from ln_tfp import labels as labels_lib
-  from ln_tfp import random
 
 _QUANTILES = 4096
 _NO_ID = (-1,)  # of no example: the draws of the whole batch
@@ -58,7 +58,7 @@ class Mixup(base.LogitsMethod):
   def _share(self, context):
     """l, by the quantile function at a uniform number; linear between 4097."""
     # TensorFlow's own generators give other numbers under XLA.
-    normal = random.tf_normal(context.seed, context.step, _NO_ID, 1)[0, 0]
+    normal = backend.normal(context.seed, context.step, _NO_ID, 1)[0, 0]
     place = _QUANTILES * .5 * tf.math.erfc(-normal / np.sqrt(2.))
     low = tf.minimum(tf.floor(place), _QUANTILES - 1.)
     quantiles = tf.constant(_quantiles(self.alpha))
@@ -86,7 +86,7 @@ def _partners(context):
   A permutation of the examples that are not blank.
   """
   counted = context.batch.gather(context.batch.counted(context.ids))
-  keys = context.batch.gather(random.tf_normal(
+  keys = context.batch.gather(backend.normal(
       context.seed, context.step, context.ids, 1)[:, 0])
   order = tf.argsort(tf.where(counted, keys, np.inf), stable=True)
   rank = tf.cumsum(tf.cast(counted, tf.int32)) - 1

@@ -5,11 +5,12 @@ import dataclasses
 from typing import Any
 
 import keras
+from keras import ops
 import numpy as np
-import tensorflow as tf
 
 from ln_tfp import heads
 from ln_tfp import losses
+from ln_tfp import normal
 from ln_tfp.audit import closed_form
 from ln_tfp.audit import report as report_lib
 from ln_tfp.audit import trust as trust_lib
@@ -202,7 +203,8 @@ def _judge_by_outputs(
       outputs, head.num_classes, label_smoothing), classes)
   quality = np.where(certain, 1., evidence.quality)
   is_issue = evidence.is_issue & ~certain
-  probabilities = heads.probabilities(outputs, head.num_classes).numpy()
+  probabilities = ops.convert_to_numpy(
+      heads.probabilities(outputs, head.num_classes))
   nearest = np.argsort(-probabilities, axis=1, kind='stable')[:, :_NEAREST]
   matrix, stderr = transitions.estimate(
       np.where(is_issue, evidence.alternative, classes), classes,
@@ -233,30 +235,32 @@ def _judge_by_outputs(
 def _likelihoods(outputs, given, alternative, head, label_smoothing):
   """Returns what the distribution of each example says about its label."""
   num_classes = head.num_classes
-  outputs = tf.constant(outputs)
-  distribution = heads.to_distribution(outputs)
-  target = heads.read_labels(
-      tf.constant(given), outputs, num_classes).smoothed(
-          label_smoothing, outputs.dtype)
+  outputs = ops.convert_to_tensor(outputs)
+  loc, diag, *columns = heads.rows(outputs)
+  log_target = ops.log(heads.read_labels(
+      given, outputs, num_classes).smoothed(label_smoothing, outputs.dtype))
+  residual = log_target[..., :-1] - log_target[..., -1:] - loc
   given_nll, other_nll = (
-      losses.nll(tf.constant(labels), outputs, label_smoothing, num_classes)
+      losses.nll(labels, outputs, label_smoothing, num_classes)
       for labels in (given, alternative))
-  residual = head.temperature * distribution.residual(target)
-  return {
-      'log_likelihood_ratio': (other_nll - given_nll).numpy(),
-      'residual_norm': tf.linalg.norm(residual, axis=-1).numpy(),
-      'label_term': distribution.label_term(target).numpy(),
-      'noise_scale': head.temperature * _root_mean_square_scale(distribution),
+  white = normal.whiten(
+      residual, diag, ops.stack(columns, axis=-2) if columns else None)
+  values = {
+      'log_likelihood_ratio': other_nll - given_nll,
+      'residual_norm': ops.sqrt(
+          normal.squared_norm(head.temperature * residual)),
+      'label_term': normal.squared_norm(white),
+      'noise_scale': head.temperature * _root_mean_square_scale(diag, columns),
   }
+  return {name: ops.convert_to_numpy(value) for name, value in values.items()}
 
 
-def _root_mean_square_scale(distribution):
+def _root_mean_square_scale(diag, columns):
   """Returns sqrt(trace(S S^T) / D), S = diag(d) + V V^T, for each example."""
-  diag = distribution.scale_diag
-  trace = tf.reduce_sum(diag**2, axis=-1)
-  factor = distribution.scale_factor
-  if factor is not None:
-    gram = tf.matmul(factor, factor, transpose_a=True)
-    trace += 2. * tf.reduce_sum(diag[..., tf.newaxis] * factor**2, [-2, -1])
-    trace += tf.reduce_sum(gram**2, [-2, -1])
-  return tf.sqrt(trace / diag.shape[-1]).numpy()
+  trace = ops.sum(diag**2, axis=-1)
+  if columns:
+    factor = ops.stack(columns, axis=-1)
+    gram = ops.matmul(ops.swapaxes(factor, -1, -2), factor)
+    trace += 2. * ops.sum(diag[..., None] * factor**2, [-2, -1])
+    trace += ops.sum(gram**2, [-2, -1])
+  return ops.sqrt(trace / diag.shape[-1])

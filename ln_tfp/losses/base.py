@@ -5,8 +5,8 @@ from typing import Any
 
 import keras
 from keras import ops
-import tensorflow as tf
 
+from ln_tfp import backend
 from ln_tfp import checks
 from ln_tfp import labels as labels_lib
 
@@ -92,7 +92,8 @@ class RandomLoss(LabelLoss):
   """A loss that draws random numbers, new ones at every call.
 
   The state is a `keras.random.SeedGenerator`, which Keras does not save with
-  the model. Replicas of a `tf.distribute` strategy share it.
+  the model. Replicas of a `tf.distribute` strategy share it. On JAX, where a
+  loss has no state, the numbers are new as soon as the predictions are.
 
   Args:
     seed: Integer; `None` takes one from Keras.
@@ -104,10 +105,9 @@ class RandomLoss(LabelLoss):
     self.seed = None if seed is None else checks.whole('seed', seed, 0)
     self._generator = keras.random.SeedGenerator(self.seed)
 
-  def next_seed(self) -> tuple[Tensor, Tensor]:
+  def next_seed(self, y_pred: Tensor) -> tuple[Tensor, Tensor]:
     """Returns two integers, the same on every replica and new at every call."""
-    seed, step = tf.unstack(tf.cast(self._generator.next(), tf.int64))
-    return seed, step
+    return backend.next_seed(self._generator, y_pred)
 
 
 def read_logits(y_true: Tensor, y_pred: Tensor, from_logits: bool,
@@ -142,9 +142,3 @@ def log_probability(
   """
   labels, logits = read_logits(y_true, y_pred, from_logits, ignore_class)
   return labels, labels.distribution(logits.dtype), ops.log_softmax(logits)
-
-
-def replica_id() -> int | Tensor:
-  """Returns the number of this replica among all of a `tf.distribute` one."""
-  context = tf.distribute.get_replica_context()
-  return 0 if context is None else context.replica_id_in_sync_group

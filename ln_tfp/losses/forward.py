@@ -6,6 +6,7 @@ import keras
 from keras import ops
 import numpy as np
 
+from ln_tfp import backend
 from ln_tfp import checks
 from ln_tfp.losses import base
 
@@ -34,13 +35,9 @@ def forward_correction(
       log_columns = ops.convert_to_tensor(np.log(matrix.T), logits.dtype)
     log_joint = log_p + ops.take(log_columns, labels.classes(), axis=0)
     return labels.finish(-ops.logsumexp(log_joint, axis=-1))
-  # In float64, where p underflows only beyond any loss that trains.
-  noisy = ops.matmul(ops.exp(ops.cast(log_p, 'float64')),
-                     ops.convert_to_tensor(matrix, 'float64'))
-  log_noisy = ops.log(ops.maximum(noisy, np.finfo(np.float64).tiny))
   target = labels.distribution(logits.dtype)
-  return labels.finish(
-      -ops.sum(target * ops.cast(log_noisy, logits.dtype), axis=-1))
+  log_noisy = backend.log_of_product(log_p, matrix)
+  return labels.finish(-ops.sum(target * log_noisy, axis=-1))
 
 
 @keras.saving.register_keras_serializable(package='ln_tfp')

@@ -7,11 +7,16 @@ temperature, Collier et al. (2021) with a low-rank covariance.
 import keras
 from keras import ops
 
+from ln_tfp import backend
 from ln_tfp import checks
 from ln_tfp import heads
 from ln_tfp import labels as labels_lib
 from ln_tfp.losses import base
-from ln_tfp.losses import monte_carlo
+
+if backend.IS_TENSORFLOW:
+  from ln_tfp.losses import monte_carlo
+else:
+  from ln_tfp.losses import monte_carlo_scan as monte_carlo
 
 
 def heteroscedastic_nll(
@@ -97,7 +102,7 @@ class HeteroscedasticNLL(base.RandomLoss):
     self.temperature = checks.positive('temperature', temperature)
 
   def call(self, y_true, y_pred):
-    seed, step = self.next_seed()
+    seed, step = self.next_seed(y_pred)
     return heteroscedastic_nll(
         y_true, y_pred, self.samples, self.temperature, seed=seed, step=step,
         ignore_class=self.ignore_class)
@@ -111,7 +116,7 @@ def _prepare(y_pred, samples, seed, step):
   """Returns the predictions, the same as `[batch, K, J]`, and the noise."""
   y_pred = heads.check_heteroscedastic(y_pred)
   num_classes, columns = y_pred.shape[-2:]
-  noise = monte_carlo.draw(
-      seed, step, checks.whole('samples', samples, 1),
+  noise = backend.normal(
+      seed, step, backend.places(checks.whole('samples', samples, 1)),
       num_classes + columns - 2)
   return y_pred, ops.reshape(y_pred, [-1, num_classes, columns]), noise

@@ -1,5 +1,7 @@
 """The expected softmax of normal logits, by Monte Carlo in bounded memory.
 
+This is TensorFlow's; `monte_carlo_scan` has the same for other backends.
+
 The logits of a sample are
 
     z = (mu + sigma * e + V f) / tau,    e ~ N(0, I_K), f ~ N(0, I_R)
@@ -19,18 +21,11 @@ the samples gives the loss and the gradient; soft ones take two.
 
 import tensorflow as tf
 
-from ln_tfp import random
-
 # Numbers in one chunk of logits, [K, batch, samples]: 1 MB, fits the caches.
 _CHUNK = 2**18
 _MIN_SAMPLES = 8
 # Logits this close to the largest mean can go through exp without a shift.
 _SAFE_SPREAD = 60.
-
-
-def draw(seed, step, num_samples: int, size: int) -> tf.Tensor:
-  """Returns noise `[num_samples, size]`, a pure function of its integers."""
-  return random.tf_normal(seed, step, tf.range(num_samples), size)
 
 
 def nll(labels, packed, noise, temperature: float = 1.) -> tf.Tensor:

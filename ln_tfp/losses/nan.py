@@ -2,10 +2,9 @@
 
 import keras
 from keras import ops
-import tensorflow as tf
 
+from ln_tfp import backend
 from ln_tfp import checks
-from ln_tfp import random
 from ln_tfp.losses import base
 
 GRADIENTS = ('fused', 'log_softmax')
@@ -38,7 +37,7 @@ def noise_against_noise(
   labels, logits = base.read_logits(y_true, y_pred, from_logits, ignore_class)
   if ids is None:
     ids = _places(logits)
-  noise = random.tf_normal(seed, step, ops.reshape(ids, [-1]), logits.shape[-1])
+  noise = backend.normal(seed, step, ops.reshape(ids, [-1]), logits.shape[-1])
   noise = ops.cast(ops.reshape(noise, ops.shape(logits)), logits.dtype)
   target = labels.distribution(logits.dtype) + sigma * noise
   loss = -ops.sum(target * ops.log_softmax(logits), axis=-1)
@@ -84,12 +83,11 @@ class NoiseAgainstNoise(base.RandomLoss):
     self.from_logits = from_logits
 
   def call(self, y_true, y_pred):
-    seed, step = self.next_seed()
+    seed, step = self.next_seed(y_pred)
     # Examples have no names here: they are told apart by replica and place.
-    first = tf.cast(base.replica_id(), tf.int64) * 2**32
     return noise_against_noise(
         y_true, y_pred, self.sigma, seed=seed, step=step,
-        ids=first + _places(y_pred), gradient=self.gradient,
+        ids=backend.first_id() + _places(y_pred), gradient=self.gradient,
         ignore_class=self.ignore_class, from_logits=self.from_logits)
 
   def arguments(self):
@@ -99,5 +97,4 @@ class NoiseAgainstNoise(base.RandomLoss):
 
 def _places(logits):
   """Returns 0, 1, ... for the examples of a batch."""
-  count = ops.size(logits[..., 0])
-  return tf.range(tf.cast(count, tf.int64))
+  return backend.places(ops.size(logits[..., 0]))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 import numbers
+import typing
 from typing import Any
 
 import keras
@@ -10,8 +11,8 @@ import sklearn
 from sklearn import base
 from sklearn.utils import validation
 
+from ln_tfp import backend
 from ln_tfp import heads
-from ln_tfp import logistic_normal
 from ln_tfp.process import fitting
 from ln_tfp.process import gathering
 from ln_tfp.process import keras_bridge
@@ -19,6 +20,9 @@ from ln_tfp.process import leave_one_out
 from ln_tfp.process import noise_model
 from ln_tfp.process import sources
 from ln_tfp.process import votes as votes_lib
+
+if typing.TYPE_CHECKING:
+  from ln_tfp import logistic_normal
 
 # Above so many numbers N x K, `leave_one_out_` is not kept.
 _LEAVE_ONE_OUT_SIZE = 50_000_000
@@ -191,7 +195,7 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
 
   def predict_distribution(
       self, X: Any, observation_noise: bool = True
-  ) -> logistic_normal.LogisticNormal:
+  ) -> 'logistic_normal.LogisticNormal':
     """The prediction as a batch of N distributions.
 
     As with `LogisticNormalHead`, K logits beside the dummy class give points of
@@ -203,6 +207,8 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
       observation_noise: whether the variance is that of a new label, or of its
         mean alone.
     """
+    distributions = backend.tensorflow_only(
+        'logistic_normal', '`predict_distribution`')
     solved = self._solved
     noise = solved.last.noise
     temperature = 1. / noise.inverse_temperature
@@ -211,7 +217,7 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
         np.sqrt(solved.choice.variance * (observation_noise +
                                           solved.spread(x)))]))
     loc, scale = parts[:, :-1], parts[:, -1:]
-    return logistic_normal.LogisticNormal(
+    return distributions.LogisticNormal(
         loc, np.broadcast_to(scale, loc.shape), temperature=temperature)
 
   @classmethod

@@ -9,7 +9,8 @@ from typing import Any
 import keras
 import numpy as np
 from sklearn.utils import validation
-import tensorflow as tf
+
+from ln_tfp import backend
 
 # Numbers in one chunk of features, 32 MB of float32, and in a sample.
 _CHUNK_SIZE = 2**23
@@ -134,8 +135,8 @@ def from_array(
 
 def is_stream(x: Any) -> bool:
   """Whether `x` is batches, not an array."""
-  return callable(x) or isinstance(
-      x, (tf.data.Dataset, keras.utils.PyDataset, Iterator))
+  return callable(x) or backend.is_dataset(x) or isinstance(
+      x, (keras.utils.PyDataset, Iterator))
 
 
 def from_stream(
@@ -159,8 +160,8 @@ def batches_of(x: Any) -> Callable[[], Iterator[Any]]:
     raise ValueError(
         'Argument `X` must be readable more than once: pass a function that '
         f'returns an iterator. Received: {type(x).__name__}.')
-  if isinstance(x, tf.data.Dataset):
-    if x.cardinality() == tf.data.INFINITE_CARDINALITY:
+  if backend.is_dataset(x):
+    if x.cardinality() == backend.INFINITE_CARDINALITY:
       raise ValueError('Argument `X` must end. Received: an endless dataset.')
     return x.as_numpy_iterator
   if isinstance(x, keras.utils.PyDataset):

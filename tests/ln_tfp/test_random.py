@@ -3,6 +3,7 @@ import pytest
 from scipy import stats
 import tensorflow as tf
 
+from ln_tfp import backend
 from ln_tfp import random
 
 
@@ -58,9 +59,9 @@ def test_normal_numbers_are_standard_normal():
 
 
 @pytest.mark.parametrize('jit_compile', [None, False, True])
-def test_the_tensorflow_twin_gives_the_same_normal_numbers(jit_compile):
+def test_the_twin_for_tensors_gives_the_same_normal_numbers(jit_compile):
   def draw(seed, step, ids):
-    return random.tf_normal(seed, step, ids, 5)
+    return backend.normal(seed, step, ids, 5)
 
   if jit_compile is not None:
     draw = tf.function(draw, jit_compile=jit_compile)
@@ -72,14 +73,14 @@ def test_the_tensorflow_twin_gives_the_same_normal_numbers(jit_compile):
   np.testing.assert_allclose(numbers, expected, atol=1e-5)
 
 
-def test_the_tensorflow_twin_takes_python_integers_and_negative_seeds():
+def test_the_twin_for_tensors_takes_python_integers_and_negative_seeds():
   ids = np.arange(4)
   np.testing.assert_allclose(
-      random.tf_normal(-5, 0, ids, 3),
+      backend.normal(-5, 0, ids, 3),
       random.normal(-5, 0, ids[:, np.newaxis], np.arange(3)), atol=1e-5)
   np.testing.assert_array_equal(
-      random.tf_normal(-5, 0, ids, 3),
-      random.tf_normal(tf.constant(-5), 0, tf.constant(ids), 3))
+      backend.normal(-5, 0, ids, 3),
+      backend.normal(tf.constant(-5), 0, tf.constant(ids), 3))
 
 
 def test_floats_are_no_counters():

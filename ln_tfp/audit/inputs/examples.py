@@ -7,7 +7,6 @@ from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from ln_tfp.audit.inputs import passes
 
@@ -119,8 +118,8 @@ def _is_structure(x):
   if isinstance(x, dict):
     return True
   return isinstance(x, (list, tuple)) and all(
-      isinstance(part, (np.ndarray, tf.Tensor)) and part.ndim > 0
-      for part in x) and (isinstance(x, tuple) or len(x) > 0)
+      (isinstance(part, np.ndarray) or keras.ops.is_tensor(part))
+      and part.ndim > 0 for part in x) and (isinstance(x, tuple) or len(x) > 0)
 
 
 def _split(batch, output):

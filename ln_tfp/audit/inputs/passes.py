@@ -10,8 +10,8 @@ import zlib
 import keras
 import numpy as np
 from scipy import sparse
-import tensorflow as tf
 
+from ln_tfp import backend
 from ln_tfp.audit import trust
 
 # Sparse matrices with more columns are reduced to so many components.
@@ -71,8 +71,8 @@ def open_features(features: Any, labels: Any = None) -> Features:
 
 def is_stream(x: Any) -> bool:
   """Whether `x` is batches, not an array."""
-  return callable(x) or isinstance(
-      x, (tf.data.Dataset, keras.utils.PyDataset, Iterator))
+  return callable(x) or backend.is_dataset(x) or isinstance(
+      x, (keras.utils.PyDataset, Iterator))
 
 
 def repeatable(x: Any, name: str) -> Callable[[], Iterator[Any]]:
@@ -87,8 +87,8 @@ def repeatable(x: Any, name: str) -> Callable[[], Iterator[Any]]:
     raise ValueError(
         f'Argument `{name}` must be readable more than once: pass a function '
         f'that returns an iterator. Received: {type(x).__name__}.')
-  if isinstance(x, tf.data.Dataset):
-    if x.cardinality() == tf.data.INFINITE_CARDINALITY:
+  if backend.is_dataset(x):
+    if x.cardinality() == backend.INFINITE_CARDINALITY:
       raise ValueError(f'Argument `{name}` must end; this dataset is repeated '
                        'for ever.')
     return x.as_numpy_iterator

@@ -1,0 +1,68 @@
+"""What differs between the Keras backends, or costs TensorFlow time.
+
+All else of the library is written in `keras.ops`. Two modules have the same
+functions, and TensorFlow's is imported under no other backend:
+
+| function         |                                                      |
+|------------------|------------------------------------------------------|
+| `require`        | an error where labels are invalid, if one can be had |
+| `normal`         | random numbers that follow from integers             |
+| `next_seed`      | other integers for every step of a training          |
+| `first_id`       | where a replica begins to count its examples         |
+| `places`         | 0, 1, ...                                            |
+| `log_of_product` | `log(exp(a) B)`                                      |
+"""
+
+import importlib
+import sys
+import types
+from typing import Any
+
+import keras
+
+NAME = keras.backend.backend()
+IS_TENSORFLOW = NAME == 'tensorflow'
+INFINITE_CARDINALITY = -1  # of `tf.data`
+
+if not IS_TENSORFLOW and NAME != 'jax':
+  raise ImportError(
+      'ln_tfp runs on Keras with its TensorFlow or its JAX backend: set '
+      'KERAS_BACKEND to one of them before Keras is imported. Received: '
+      f'KERAS_BACKEND={NAME}.')
+
+if IS_TENSORFLOW:
+  from ln_tfp.backend.on_tensorflow import WIDEST_INTEGER
+  from ln_tfp.backend.on_tensorflow import first_id
+  from ln_tfp.backend.on_tensorflow import log_of_product
+  from ln_tfp.backend.on_tensorflow import next_seed
+  from ln_tfp.backend.on_tensorflow import normal
+  from ln_tfp.backend.on_tensorflow import places
+  from ln_tfp.backend.on_tensorflow import require
+else:
+  from ln_tfp.backend.on_others import WIDEST_INTEGER
+  from ln_tfp.backend.on_others import first_id
+  from ln_tfp.backend.on_others import log_of_product
+  from ln_tfp.backend.on_others import next_seed
+  from ln_tfp.backend.on_others import normal
+  from ln_tfp.backend.on_others import places
+  from ln_tfp.backend.on_others import require
+
+
+def check_tensorflow(purpose: str) -> None:
+  """Raises unless Keras runs on TensorFlow, which `purpose` needs."""
+  if not IS_TENSORFLOW:
+    raise ImportError(
+        f'{purpose} needs TensorFlow: set KERAS_BACKEND=tensorflow before '
+        f'Keras is imported. Received: KERAS_BACKEND={NAME}.')
+
+
+def tensorflow_only(module: str, purpose: str) -> types.ModuleType:
+  """Returns a module of `ln_tfp` that works on TensorFlow alone, or raises."""
+  check_tensorflow(purpose)
+  return importlib.import_module(f'ln_tfp.{module}')
+
+
+def is_dataset(x: Any) -> bool:
+  """Whether it is a `tf.data.Dataset`, which all backends can read."""
+  tf = sys.modules.get('tensorflow')
+  return tf is not None and isinstance(x, tf.data.Dataset)
