@@ -43,21 +43,15 @@ if _backend.IS_TENSORFLOW:  # now, lest Keras not know the head of a saved model
   from ln_tfp.many_classes import ManyClassesHead
   from ln_tfp.prediction import predict_top_k
 
-# What needs TensorFlow; LogisticNormal is imported where it is asked for, and
-# all of TFP with it.
-_ON_TENSORFLOW = {
-    'LogisticNormal': 'logistic_normal',
-    'ManyClassesHead': 'many_classes',
-    'predict_top_k': 'prediction',
-}
+_ON_TENSORFLOW = ('LogisticNormal', 'ManyClassesHead', 'predict_top_k')
 
 
 def __getattr__(name):
   if name not in _ON_TENSORFLOW:
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
-  module = _backend.tensorflow_only(_ON_TENSORFLOW[name], f'`ln_tfp.{name}`')
-  globals()[name] = value = getattr(module, name)
-  return value
+  _backend.check_tensorflow(f'`ln_tfp.{name}`')
+  from ln_tfp import logistic_normal  # late, because it imports all of TFP
+  return logistic_normal.LogisticNormal
 
 
 def __dir__():

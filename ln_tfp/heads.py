@@ -393,10 +393,10 @@ def to_distribution(y_pred: Tensor) -> logistic_normal.LogisticNormal:
   The temperature is folded in: residuals are the head's divided by its
   temperature, `label_term` is unchanged.
   """
-  distributions = backend.tensorflow_only(
-      'logistic_normal', '`ln_tfp.to_distribution`')
+  backend.check_tensorflow('`ln_tfp.to_distribution`')
+  from ln_tfp import logistic_normal  # which imports all of TFP
   loc, diag, *columns = rows(y_pred)
-  return distributions.LogisticNormal(
+  return logistic_normal.LogisticNormal(
       loc, diag, ops.stack(columns, axis=-1) if columns else None)
 
 

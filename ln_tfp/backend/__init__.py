@@ -13,9 +13,7 @@ functions, and TensorFlow's is imported under no other backend:
 | `log_of_product` | `log(exp(a) B)`                                      |
 """
 
-import importlib
 import sys
-import types
 from typing import Any
 
 import keras
@@ -54,12 +52,6 @@ def check_tensorflow(purpose: str) -> None:
     raise ImportError(
         f'{purpose} needs TensorFlow: set KERAS_BACKEND=tensorflow before '
         f'Keras is imported. Received: KERAS_BACKEND={NAME}.')
-
-
-def tensorflow_only(module: str, purpose: str) -> types.ModuleType:
-  """Returns a module of `ln_tfp` that works on TensorFlow alone, or raises."""
-  check_tensorflow(purpose)
-  return importlib.import_module(f'ln_tfp.{module}')
 
 
 def is_dataset(x: Any) -> bool:

@@ -207,8 +207,8 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
       observation_noise: whether the variance is that of a new label, or of its
         mean alone.
     """
-    distributions = backend.tensorflow_only(
-        'logistic_normal', '`predict_distribution`')
+    backend.check_tensorflow('`predict_distribution`')
+    from ln_tfp import logistic_normal  # which imports all of TFP
     solved = self._solved
     noise = solved.last.noise
     temperature = 1. / noise.inverse_temperature
@@ -217,7 +217,7 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
         np.sqrt(solved.choice.variance * (observation_noise +
                                           solved.spread(x)))]))
     loc, scale = parts[:, :-1], parts[:, -1:]
-    return distributions.LogisticNormal(
+    return logistic_normal.LogisticNormal(
         loc, np.broadcast_to(scale, loc.shape), temperature=temperature)
 
   @classmethod
