@@ -63,6 +63,7 @@ setuptools.setup(
             'ai-edge-litert',  # examples/export.py
             'build',  # what the wheel has in it
             'cleanlab>=2.9,<3',  # benchmarks compare with it
+            'jax',  # Keras's other backend
             'keras-tuner',  # examples/tuning.py
             'matplotlib',
             'onnx',  # this and the next: examples/export.py
