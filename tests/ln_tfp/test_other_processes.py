@@ -1,85 +1,80 @@
-"""The library in a fresh process, and in one with two devices.
+"""The library in another process, and in one with two devices.
 
-TensorFlow takes seconds to start: the tests of each kind share a process.
+The tests of two devices share a process.
 """
 
-import subprocess
-import sys
-import textwrap
+import os
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import ln_tfp
+from tests import forks
 
 pytestmark = pytest.mark.slow
-
-_FRESH = """
-    import keras, numpy as np
-    import ln_tfp
-    data = np.load('data.npz')
-    # Of the same name as the one that is loaded.
-    first = ln_tfp.ManyClassesHead(3)
-    for name in ('ln', 'many'):
-      model = keras.models.load_model(name + '.keras')
-      assert 'Head' in type(model.layers[-1]).__name__
-      np.save(name + '.npy', model.evaluate(data['x'], data['y'], verbose=0))
-      before = model.get_weights()
-      model.fit(data['x'], data['y'], verbose=0)
-      assert all(np.abs(a - b).max() > 0.
-                 for a, b in zip(before, model.get_weights()))
-    """
-_TWO_DEVICES = """
-    import keras, numpy as np, tensorflow as tf
-    import ln_tfp
-    cpu = tf.config.list_physical_devices('CPU')[0]
-    tf.config.set_logical_device_configuration(
-        cpu, 2 * [tf.config.LogicalDeviceConfiguration()])
-    two = tf.distribute.MirroredStrategy(['CPU:0', 'CPU:1'])
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(128, 6)).astype('float32')
-    y = x.argmax(axis=1)
-
-    def difference(make):
-      weights = []
-      for strategy in (tf.distribute.get_strategy(), two):
-        keras.utils.set_random_seed(1)
-        with strategy.scope():
-          head, loss, metrics = make()
-          model = keras.Sequential([
-              keras.layers.Input((6,)),
-              keras.layers.Dense(16, activation='relu'), head])
-          model.compile(
-              keras.optimizers.SGD(1e-2, .9), loss=loss, metrics=metrics)
-        model.fit(x, y, batch_size=32, epochs=2, shuffle=False, verbose=0)
-        weights.append(model.get_weights())
-      return max(np.abs(a - b).max() for a, b in zip(*weights))
-
-    def ln():
-      return ln_tfp.LogisticNormalHead(6), ln_tfp.nll, [ln_tfp.Accuracy()]
-
-    def many():
-      head = ln_tfp.ManyClassesHead(6)
-      return head, head.loss(), [head.accuracy()]
-
-    with two.scope():
-      loss = ln_tfp.losses.NoiseAgainstNoise(seed=1, reduction=None)
-    noisy = tf.function(lambda: two.run(loss, args=(y[:3], tf.zeros([3, 6]))))
-    a, b = two.experimental_local_results(noisy())
-    print(difference(ln), difference(many), np.abs(a - b).min())
-    """
+_SECONDS = 300
 
 
-def _run(script, directory):
-  done = subprocess.run(
-      [sys.executable, '-W', 'ignore', '-c', textwrap.dedent(script)],
-      cwd=directory, capture_output=True, text=True)
-  assert done.returncode == 0, done.stderr
-  return done.stdout
+def _continue(directory):
+  """Loads what another process has trained, evaluates it and trains on."""
+  os.chdir(directory)
+  data = np.load('data.npz')
+  _ = ln_tfp.ManyClassesHead(3)  # of the same name as the one that is loaded
+  for name in ('ln', 'many'):
+    model = keras.models.load_model(name + '.keras')
+    assert 'Head' in type(model.layers[-1]).__name__
+    np.save(name + '.npy', model.evaluate(data['x'], data['y'], verbose=0))
+    before = model.get_weights()
+    model.fit(data['x'], data['y'], verbose=0)
+    assert all(np.abs(a - b).max() > 0.
+               for a, b in zip(before, model.get_weights()))
 
 
-def test_compiled_models_continue_in_a_fresh_process(tmp_path):
+def _ln():
+  return ln_tfp.LogisticNormalHead(6), ln_tfp.nll, [ln_tfp.Accuracy()]
+
+
+def _many():
+  head = ln_tfp.ManyClassesHead(6)
+  return head, head.loss(), [head.accuracy()]
+
+
+def _difference(make, two):
+  """How far the weights of two replicas are from those of one."""
+  rng = np.random.default_rng(0)
+  x = rng.normal(size=(128, 6)).astype('float32')
+  weights = []
+  for strategy in (tf.distribute.get_strategy(), two):
+    keras.utils.set_random_seed(1)
+    with strategy.scope():
+      head, loss, metrics = make()
+      model = keras.Sequential([
+          keras.layers.Input((6,)),
+          keras.layers.Dense(16, activation='relu'), head])
+      model.compile(
+          keras.optimizers.SGD(1e-2, .9), loss=loss, metrics=metrics)
+    model.fit(x, x.argmax(axis=1), batch_size=32, epochs=2, shuffle=False,
+              verbose=0)
+    weights.append(model.get_weights())
+  return max(np.abs(a - b).max() for a, b in zip(*weights))
+
+
+def _use_two_devices():
+  cpu = tf.config.list_physical_devices('CPU')[0]
+  tf.config.set_logical_device_configuration(
+      cpu, 2 * [tf.config.LogicalDeviceConfiguration()])
+  two = tf.distribute.MirroredStrategy(['CPU:0', 'CPU:1'])
+  with two.scope():
+    loss = ln_tfp.losses.NoiseAgainstNoise(seed=1, reduction=None)
+  noisy = tf.function(
+      lambda: two.run(loss, args=(np.arange(3), tf.zeros([3, 6]))))
+  a, b = two.experimental_local_results(noisy())
+  print(_difference(_ln, two), _difference(_many, two), np.abs(a - b).min())
+
+
+def test_compiled_models_continue_in_another_process(tmp_path):
   rng = np.random.default_rng(0)
   x = rng.normal(size=(70, 6)).astype('float32')
   y = x[:, :3].argmax(axis=1)
@@ -95,7 +90,7 @@ def test_compiled_models_continue_in_a_fresh_process(tmp_path):
     model.compile('adam', loss=loss, metrics=[metric])
     model.fit(x, y, verbose=0)
     model.save(tmp_path / f'{name}.keras')
-  _run(_FRESH, tmp_path)
+  forks.Fork(_continue, tmp_path).output(_SECONDS)
   for name, model in models.items():
     np.testing.assert_allclose(
         np.load(tmp_path / f'{name}.npy'), model.evaluate(x, y, verbose=0),
@@ -103,10 +98,10 @@ def test_compiled_models_continue_in_a_fresh_process(tmp_path):
 
 
 @pytest.fixture(name='two_devices', scope='module')
-def _two_devices(tmp_path_factory):
+def _two_devices():
   """What a process with two devices has found out."""
   return list(map(
-      float, _run(_TWO_DEVICES, tmp_path_factory.mktemp('two')).split()))
+      float, forks.Fork(_use_two_devices).output(_SECONDS).split()))
 
 
 def test_two_replicas_train_like_one(two_devices):

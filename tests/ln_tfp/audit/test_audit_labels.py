@@ -267,6 +267,7 @@ def _clouds(num=400, wrong=.2, seed=0):
   return x, given, true
 
 
+@pytest.mark.slow
 def test_wrong_labels_learnt_by_heart_are_found_before_the_trained_layers():
   x, given, true = _clouds()
   model = _trained(
@@ -284,6 +285,7 @@ def test_wrong_labels_learnt_by_heart_are_found_before_the_trained_layers():
   assert auto.residual_norm is not None  # the head's figures are there, too
 
 
+@pytest.mark.slow
 def test_features_that_had_to_be_learnt_are_used():
   """The classes are the signs of two products: not linear in the inputs."""
   rng = np.random.default_rng(1)
