@@ -22,7 +22,16 @@ _CONTEXT.set_forkserver_preload([
     'experiments.training.runner'])
 
 
-class Fork:
+class _Process:
+
+  def output(self, timeout):
+    """What a function said that has ended well."""
+    output, errors = self.communicate(timeout)
+    assert self.returncode == 0, errors
+    return output
+
+
+class Fork(_Process):
   """A process that calls a function, with the methods of `Popen`.
 
   Args:
@@ -60,12 +69,6 @@ class Fork:
     self.wait(timeout)
     return tuple(file.read_text(errors='replace') for file in self._files)
 
-  def output(self, timeout):
-    """What a function said that has ended well."""
-    output, errors = self.communicate(timeout)
-    assert self.returncode == 0, errors
-    return output
-
 
 def program(module, *flags):
   """As `python -m`."""
@@ -73,13 +76,22 @@ def program(module, *flags):
   runpy.run_module(module, run_name='__main__', alter_sys=True)
 
 
-def fresh(function, *arguments, **variables):
-  """The same `program` in a process that imports everything itself."""
-  assert function is program
-  return subprocess.Popen(
-      [sys.executable, '-m', *arguments], env={**os.environ, **variables},
-      cwd=pathlib.Path(__file__).parents[1], text=True, stdout=subprocess.PIPE,
-      stderr=subprocess.PIPE)
+class Fresh(_Process, subprocess.Popen):
+  """The same in a process that imports everything itself.
+
+  Args:
+    function: of a module.
+    *arguments: its arguments, which it gets as texts.
+    **variables: of the environment, on top of ours.
+  """
+
+  def __init__(self, function, *arguments, **variables):
+    super().__init__(
+        [sys.executable, '-c', 'import pkgutil, sys\n'
+         'pkgutil.resolve_name(sys.argv[1])(*sys.argv[2:])',
+         f'{function.__module__}:{function.__name__}', *map(str, arguments)],
+        env={**os.environ, **variables}, cwd=pathlib.Path(__file__).parents[1],
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 @functools.cache

@@ -26,18 +26,13 @@ def tf_config(addresses, index):
 
 
 @contextlib.contextmanager
-def workers(*calls, start=forks.Fork):
-  """Starts a process per worker.
-
-  Args:
-    *calls: the arguments of `start` for each.
-    start: a fork by default, `forks.fresh` for what a user sees.
-  """
+def workers(*calls):
+  """Starts a process per worker: a function with its arguments each."""
   addresses = free_addresses(len(calls))
   processes = []
   try:
     for index, call in enumerate(calls):
-      processes.append(start(
+      processes.append(forks.Fresh(
           *call, TF_CONFIG=tf_config(addresses, index)))
     yield processes
   finally:
