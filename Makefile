@@ -1,5 +1,6 @@
-# make run: the digits table of the paper's main experiment. make test: all tests.
-# make docs: the site, in build/docs. All set up what they need in .venv first.
+# make run: the digits table of the paper's main experiment. make test: all tests
+# but the thorough ones. make docs: the site, in build/docs. All set up what they
+# need in .venv first.
 
 PYTHON ?= python3
 VENV := .venv
@@ -8,16 +9,19 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: run test fast lint docs clean
+.PHONY: run test fast thorough lint docs clean
 
 run: $(VENV)/installed
 	$(BIN)/python -m experiments.synthetic_noise
 
 test: $(VENV)/installed lint
-	$(PYTEST)
+	$(PYTEST) -m 'not thorough'
 
 fast: $(VENV)/installed
 	$(PYTEST) -m 'not slow'
+
+thorough: $(VENV)/installed
+	$(PYTEST) -m thorough
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -16,6 +16,7 @@ def _words(text):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     'path', _TUTORIALS['pages'](), ids=lambda path: path.stem)
 def test_a_tutorial_runs_and_prints_what_it_shows(path):

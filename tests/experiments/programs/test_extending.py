@@ -11,7 +11,7 @@ import pytest
 
 _ROOT = pathlib.Path(__file__).resolve().parents[3]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
 @pytest.fixture(name='page', scope='module')

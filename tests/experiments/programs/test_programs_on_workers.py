@@ -47,6 +47,7 @@ def test_flags_that_make_no_sense_are_refused(flag, words, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_chief_prints_and_writes_and_says_what_is_finished(tmp_path):
   with _program(tmp_path, '--epochs=2') as processes:
     table, progress = _finish(processes)
@@ -65,6 +66,7 @@ def test_the_chief_prints_and_writes_and_says_what_is_finished(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize('victim', [0, 1])
 def test_a_worker_that_is_told_to_end_ends_the_other_with_one_line(
     victim, tmp_path):

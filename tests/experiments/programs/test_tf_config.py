@@ -107,6 +107,7 @@ print(tf_config.run_on_ray(['sh', '-c', 'exit 3'], 2))
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_ray_starts_a_worker_for_each_index_in_this_directory(tmp_path):
   pytest.importorskip('ray')
   done = subprocess.run(

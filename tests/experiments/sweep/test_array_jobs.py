@@ -36,6 +36,7 @@ def _script():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_tasks_of_an_array_share_the_runs_of_a_table(tmp_path):
   (tmp_path / 'table.sbatch').write_text(_script())
   done = subprocess.run(

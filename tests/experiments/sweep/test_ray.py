@@ -30,7 +30,7 @@ ray = pytest.importorskip(
     'ray', reason="Ray is not installed: pip install -e '.[ray]'")
 from experiments.sweep import ray_pool  # noqa: E402, needs Ray
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 _ROOT = pathlib.Path(__file__).resolve().parents[3]
 _EPOCHS = 40

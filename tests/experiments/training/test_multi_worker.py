@@ -53,6 +53,7 @@ def _wait_for_epoch(epoch, directory, processes):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize('victim', [0, 1])
 def test_a_killed_worker_ends_the_other_and_the_run_resumes_bit_identical(
     victim, whole, tmp_path):
