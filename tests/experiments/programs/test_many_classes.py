@@ -22,14 +22,14 @@ def _restore_flags():
 def test_a_table_and_a_figure_come_from_measurements_made_once(
     tmp_path, monkeypatch):
   monkeypatch.setattr(many_classes, '_BATCH', 64)
-  monkeypatch.setattr(many_classes, '_RATES', (1e-3, .5))
+  monkeypatch.setattr(many_classes, '_RATES', (1e-3,))  # the next test: more
   arguments = ('--classes=20', '--epochs=2', '--noise=sym:0.4',
                f'--output_dir={tmp_path}')
   status, output, errors = calling.call(many_classes, *arguments)
   assert not status, errors
   for method in many_classes.METHODS:
     assert re.search(
-        rf'\| sym:0.4 \| {method} \| (0.001|0.5) \| 2 \|', output)
+        rf'\| sym:0.4 \| {method} \| 0.001 \| 2 \|', output)
   assert (tmp_path / 'figures/many_classes.png').stat().st_size
   before = (tmp_path / 'many_classes/measurements.csv').read_bytes()
   monkeypatch.setattr(
