@@ -19,6 +19,7 @@ except ModuleNotFoundError as error:  # often the Keras backend
 
 from ln_tfp import losses
 from ln_tfp import noise
+from ln_tfp.audit import LabelReport
 from ln_tfp.audit import MarginRecorder
 from ln_tfp.audit import audit_features
 from ln_tfp.audit import audit_labels
