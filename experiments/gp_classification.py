@@ -100,8 +100,8 @@ def write(found: dict[tuple, dict]) -> None:
   app.write(_MEASUREMENTS, stream.getvalue())
 
 
-def measure_all(names, noises, seeds) -> dict[tuple, dict]:
-  """All measurements; those of before are not repeated."""
+def measure_all(names, noises, seeds) -> None:
+  """Measures and writes; what was measured before is not measured again."""
   found = read(FLAGS.output_dir)
   asked = [(seed, name, noise, None) for seed, name, noise
            in itertools.product(seeds, names, noises)]
@@ -120,7 +120,6 @@ def measure_all(names, noises, seeds) -> dict[tuple, dict]:
       print(*place, file=sys.stderr)
       found[place] = measure(problem, method, seed)
       write(found)
-  return found
 
 
 def make_table(found, problem, noises, metric) -> tables.Table:
@@ -286,8 +285,8 @@ def main(argv):
     if name not in known:
       raise app.BadFlagError(
           f'--problems: must be of {", ".join(known)}. Received: {name}')
-  publish(measure_all(FLAGS.problems, noises, app.seeds()), FLAGS.problems,
-          noises)
+  measure_all(FLAGS.problems, noises, app.seeds())
+  publish(read(FLAGS.output_dir), FLAGS.problems, noises)  # as it is rounded
 
 
 if __name__ == '__main__':

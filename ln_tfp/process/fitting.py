@@ -200,7 +200,7 @@ def solve(
     posterior = noise.posterior(loc, sample.votes)
     if number == settings.relabel_rounds or passes is None:
       break
-    target = leave_one_out.relabel(sample.votes, posterior)
+    target = leave_one_out.relabel(sample.votes, posterior, h)
     cross, all_leverages = _relabel_all(
         spectrum, a, rounds, all_leverages, passes(features))
   return Solution(
@@ -218,7 +218,7 @@ def _relabel_all(spectrum, a, rounds, known, parts):
     loc = leave_one_out.replay(rounds, part.z, h, part.votes)
     posterior = rounds[-1].noise.posterior(loc, part.votes)
     cross.add(
-        part.z, leave_one_out.relabel(part.votes, posterior), part.weight)
+        part.z, leave_one_out.relabel(part.votes, posterior, h), part.weight)
   return cross, np.concatenate(found) if known is None else known
 
 

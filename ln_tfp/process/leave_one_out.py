@@ -15,6 +15,11 @@ from ln_tfp.process import noise_model
 from ln_tfp.process import ridge
 from ln_tfp.process import votes as votes_lib
 
+# A row of leverage h that is relabelled takes its own target off its mean and
+# divides by 1 - h: what float32 passes round grows by that, in every round. And
+# the target of such a row is of little use to any other.
+_MAX_LEVERAGE = .8
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LeaveOneOut:
@@ -76,13 +81,21 @@ def replay(
   for number, now in enumerate(rounds):
     loc = ridge.leave_out(now.mean(z), target, leverages)
     if number + 1 < len(rounds):
-      target = relabel(votes, now.noise.posterior(loc, votes))
+      target = relabel(votes, now.noise.posterior(loc, votes), leverages)
   return loc
 
 
-def relabel(votes: votes_lib.Votes, posterior: np.ndarray) -> np.ndarray:
-  """Targets half-way between the labels and the true classes, `[n, K]`."""
-  return .5 * votes.targets(posterior.dtype) + .5 * posterior
+def relabel(
+    votes: votes_lib.Votes, posterior: np.ndarray,
+    leverages: np.ndarray) -> np.ndarray:
+  """Targets half-way between the labels and the true classes, `[n, K]`.
+
+  Rows that hardly depend on others keep their labels.
+  """
+  targets = votes.targets(posterior.dtype)
+  apart = leverages > _MAX_LEVERAGE
+  return np.where(
+      apart[:, np.newaxis], targets, .5 * targets + .5 * posterior)
 
 
 def concatenate(chunks: Sequence[LeaveOneOut]) -> LeaveOneOut:

@@ -167,7 +167,7 @@ packed = tf.ones([128, 100, 2])
 
 @tf.function
 def step():
-  noise = draw(0, 0, 10_000, 100)
+  noise = backend.normal(0, 0, tf.range(10_000), 100)
   with tf.GradientTape() as tape:
     tape.watch(packed)
     loss = monte_carlo.nll(labels, packed, noise)
