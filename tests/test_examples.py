@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 _FOLDER = pathlib.Path(__file__).resolve().parents[1] / 'examples'
 
 

@@ -10,7 +10,8 @@ from tests.hostile import results
 
 # What a case may need, imported once.
 IMPORTS = (
-    'ln_tfp', 'ln_tfp.audit.__main__', 'PIL.Image', 'PIL.PngImagePlugin',
+    'ln_tfp', 'ln_tfp.audit.__main__', 'ln_tfp.logistic_normal',
+    'PIL.Image', 'PIL.PngImagePlugin',
     'PIL.TiffImagePlugin', 'PIL.JpegImagePlugin', 'sklearn.datasets',
     'experiments.cli.app', 'experiments.synthetic_noise',
     'experiments.natural_noise', 'experiments.data.embedded',

@@ -14,6 +14,7 @@ TESTS = pathlib.Path(__file__).with_name('test_every_backend.py')
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_everything_holds_on_jax_where_there_is_no_tensorflow(tmp_path):
   pytest.importorskip('jax')
   reference = tmp_path / 'tensorflow.npz'

@@ -140,6 +140,7 @@ def test_moving_averages_become_equal_on_all_replicas(mirrored):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_two_workers_train_as_one_and_only_the_chief_writes(alone, tmp_path):
   chief, other = tmp_path / 'chief', tmp_path / 'other'
   with loopback.workers(*(
