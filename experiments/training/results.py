@@ -139,7 +139,7 @@ _TYPES = {
 
 def _parse(text: str) -> Any:
   try:
-    return orjson.loads(text)  # three times as fast
+    return orjson.loads(text)  # over twice as fast as json
   except orjson.JSONDecodeError:  # the other one says it for a person
     return json.loads(text, parse_constant=_refuse_constant)
 
