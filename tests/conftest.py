@@ -10,6 +10,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Before TensorFlow and NumPy are imported anywhere.
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
+# Some virtual machines announce AMX and do not have it: there a product of
+# bfloat16 matrices kills the process.
+os.environ.setdefault('ONEDNN_MAX_CPU_ISA', 'AVX512_CORE_FP16')
 # Processes that share the cores have a thread each: threads that wait for a
 # core wait busily, and take three times the time of it.
 if 'PYTEST_XDIST_WORKER' in os.environ:
