@@ -13,6 +13,9 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
 # Some virtual machines announce AMX and do not have it: there a product of
 # bfloat16 matrices kills the process.
 os.environ.setdefault('ONEDNN_MAX_CPU_ISA', 'AVX512_CORE_FP16')
+# What XLA makes of a function is what is tested, not how fast it runs: LLVM's
+# own optimisation takes a third of the time of compiling.
+os.environ.setdefault('XLA_FLAGS', '--xla_backend_optimization_level=0')
 # Processes that share the cores have a thread each: threads that wait for a
 # core wait busily, and take three times the time of it.
 if 'PYTEST_XDIST_WORKER' in os.environ:

@@ -44,8 +44,8 @@ def cast(dtype, *arrays):
 @pytest.mark.parametrize('rank', [0, 1, 2, 4])
 @pytest.mark.parametrize('classes', [2, 10, 1000])
 def test_log_prob_equals_tfps_composition(classes, rank):
-  for temperature, min_scale in itertools.product(
-      (.1, 1., 20.), (1e-3, .1, 1., 10.)):
+  for temperature, min_scale in (
+      (.1, 1e-3), (20., 1e-3), (1., .1), (.1, 1.), (20., 10.)):
     arrays = parameters(classes - 1, rank, min_scale, seed=classes + rank)
     for dtype, tolerance in (('float64', 1e-10), ('float32', 1e-4)):
       if dtype == 'float32' and min_scale < .1:

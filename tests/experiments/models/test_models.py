@@ -156,6 +156,7 @@ def test_resnet50_refuses_a_file_of_something_else(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_resnet50_with_keras_weights_sees_images_as_keras_normalises_them(
     tmp_path, monkeypatch):
   """Our normalised RGB input gives the features of Keras's own pipeline."""

@@ -70,6 +70,7 @@ def test_all_is_trained_once_and_written(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_searches_come_first_and_their_winners_follow(tmp_path, monkeypatch):
   monkeypatch.setattr(launch, '_prepare', lambda runs: None)  # no data here
   status, output, errors = calling.call(

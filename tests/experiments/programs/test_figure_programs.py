@@ -28,7 +28,7 @@ def _output_dir(tmp_path_factory):
     (accuracy_evolution, ['--noise=sym:0.2'], 2),
     (sensitivity, ['--temperatures=0.5,1', '--min_scales=0.5'], 2),
     (label_smoothing, ['--smoothings=0.01,0.1', '--min_scales=0.5'], 2),
-    (residuals, [], 11),
+    pytest.param(residuals, [], 11, marks=pytest.mark.thorough),
 ], ids=[
     'logit_simplex', 'attenuation', 'toy_datasets', 'accuracy_evolution',
     'sensitivity', 'label_smoothing', 'residuals'])

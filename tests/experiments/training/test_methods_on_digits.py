@@ -34,7 +34,9 @@ def _accuracy(source, output_dir, **settings):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('noise, margin', [('sym:0.4', 15.), ('asym:0.3', 8.)])
+@pytest.mark.parametrize('noise, margin', [
+    ('sym:0.4', 15.),
+    pytest.param('asym:0.3', 8., marks=pytest.mark.thorough)])
 def test_ln_is_far_above_ce_under_noise(source, output_dir, noise, margin):
   ce = _accuracy(source, output_dir, noise=noise, method='CE')
   ln = _accuracy(source, output_dir, noise=noise, method='LN')
@@ -49,7 +51,10 @@ def test_gce_is_above_ce_under_symmetric_noise(source, output_dir):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('name', methods.NAMES)
+@pytest.mark.parametrize('name', [
+    pytest.param(name, marks=(
+        [] if name in methods.GROUPS['paper'] else pytest.mark.thorough))
+    for name in methods.NAMES])
 def test_every_method_learns_clean_labels(source, output_dir, name):
   run = training.Run(
       method=name, epochs=30, hyperparameters=_CLEAN.get(name, {}))

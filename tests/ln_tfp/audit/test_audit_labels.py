@@ -272,7 +272,7 @@ def test_wrong_labels_learnt_by_heart_are_found_before_the_trained_layers():
   x, given, true = _clouds()
   model = _trained(
       x, given, *(keras.layers.Dense(256, activation='relu') for _ in range(3)),
-      epochs=150)
+      epochs=60)
   auto = ln_tfp.audit_labels(model, x, given)
   frozen = ln_tfp.audit_labels(model, x, given, evidence='frozen')
   np.testing.assert_array_equal(auto.quality, frozen.quality)

@@ -165,6 +165,7 @@ def test_few_examples_are_trained_on_for_more_epochs():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_the_demonstration_finds_the_changed_labels_on_a_clean_terminal(
     tmp_path):
   environment = {key: value for key, value in os.environ.items()

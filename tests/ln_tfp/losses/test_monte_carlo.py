@@ -181,6 +181,7 @@ print((peak() - before) // 1024)
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_ten_thousand_samples_of_a_hundred_classes_fit_in_little_memory():
   """All samples at once take 512 MB for each intermediate result."""
   output = subprocess.run(

@@ -137,7 +137,7 @@ def test_values_and_gradients_are_finite_at_extreme_logits(name):
 
 
 @every_class
-def test_each_trains_under_xla_and_survives_saving(name, tmp_path):
+def test_each_trains_and_survives_saving(name, tmp_path):
   rng = np.random.default_rng(0)
   y = rng.integers(0, 3, 240)
   x = (4 * np.array([[1, 0], [-1, 1], [-1, -1]])[y]
@@ -146,8 +146,10 @@ def test_each_trains_under_xla_and_survives_saving(name, tmp_path):
   model = keras.Sequential([
       keras.Input([2]), keras.layers.Dense(16, 'relu'),
       keras.layers.Dense(3, dtype='float32')])
+  # XLA and each loss: tests/experiments/methods. XLA and Keras: two of them.
   model.compile(
-      keras.optimizers.Adam(.05), loss=CLASSES[name](), jit_compile=True)
+      keras.optimizers.Adam(.05), loss=CLASSES[name](),
+      jit_compile=name in ('SCE', 'eps-softmax'))
   model.fit(x, y, batch_size=60, epochs=10, verbose=0)
   assert np.mean(model.predict(x, verbose=0).argmax(1) == y) > .9
   model.save(tmp_path / 'model.keras')
