@@ -5,10 +5,13 @@ import pathlib
 import re
 import zipfile
 
+import pytest
+
 import ln_tfp
 import release
 
 
+@pytest.mark.slow
 def test_the_packages_are_the_library_alone(tmp_path):
   # Without isolation, which would need the network.
   packages = release.build(tmp_path, '--no-isolation')

@@ -55,6 +55,7 @@ def test_a_model_whose_output_is_no_vector_is_refused(tmp_path):
     backbone(np.zeros((1, 8, 8, 3)))
 
 
+@pytest.mark.slow
 def test_a_network_by_name_resizes_and_preprocesses_by_itself(cache):
   network = keras.applications.MobileNetV2(
       include_top=False, pooling='avg', weights=None, input_shape=(96, 96, 3))

@@ -64,6 +64,7 @@ def test_losses_and_gradients_are_those_of_tensorflow():
   assert {array.dtype for array in actual.values()} == {np.dtype('float32')}
 
 
+@pytest.mark.slow
 def test_a_model_learns_is_evaluated_saved_and_exported(trained, tmp_path):
   x, y = blobs()
   scores = trained.evaluate(x, y, verbose=0, return_dict=True)
@@ -86,6 +87,7 @@ def test_a_model_learns_is_evaluated_saved_and_exported(trained, tmp_path):
 
 
 @pytest.mark.parametrize('name', ['LN', 'GCE', 'NAN', 'Het'])
+@pytest.mark.slow
 def test_compiled_a_label_that_is_no_class_is_nan_in_loss_and_metrics(name):
   make = {
       'LN': lambda: (ln_tfp.LogisticNormalHead(K), ln_tfp.nll,
@@ -193,6 +195,7 @@ def test_forward_correction_of_soft_labels_keeps_what_underflows():
   np.testing.assert_allclose(gradient, [[1., -1., 0.]], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_both_audits_and_the_process_find_the_wrong_labels(trained):
   x, y = blobs()
   is_wrong = np.arange(180) % 11 == 0

@@ -119,6 +119,7 @@ def test_the_classifier_of_a_trained_model_loads_without_ln_tfp(tmp_path):
                                  'abcde']
 
 
+@pytest.mark.slow
 def test_the_classifier_can_be_compiled_evaluated_and_trained_on():
   classifier = ln_tfp.to_classifier(trained_with_trained_parts())
   classifier.compile(
@@ -142,6 +143,7 @@ def words_model(lookup):
   return keras.Model(x, ln_tfp.LogisticNormalHead(3)(y))
 
 
+@pytest.mark.slow
 def test_models_that_read_strings_can_be_exported(tmp_path):
   words = tf.constant([['one'], ['two'], ['three'], ['one']])
   lookup = keras.layers.StringLookup(output_mode='one_hot')
@@ -223,6 +225,7 @@ def test_lambda_layers_are_exported():
 
 
 @pytest.mark.filterwarnings('ignore:Layer .* does not have a .quantize')
+@pytest.mark.slow
 def test_quantised_models_are_refused_in_words():
   model = sequential()
   model.quantize('int8')

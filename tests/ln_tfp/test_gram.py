@@ -78,6 +78,7 @@ def value_and_gradients(function, arguments, *others, jit_compile=None):
 @pytest.mark.parametrize('k', [1, 3])
 @pytest.mark.parametrize('tied', [False, True])
 @pytest.mark.parametrize('dummy_class', [True, False])
+@pytest.mark.slow
 def test_it_is_nll_of_the_packed_tensor_in_value_and_all_gradients(
     dummy_class, tied, k, jit_compile):
   arguments = make_arguments(dummy_class, tied)

@@ -119,6 +119,7 @@ def test_initialisers_biases_and_constraints_are_those_of_dense(make):
 
 
 @pytest.mark.parametrize('dummy_class', [True, False])
+@pytest.mark.slow
 def test_a_head_knows_its_loss_and_its_metrics(dummy_class):
   head = ln_tfp.LogisticNormalHead(3, dummy_class=dummy_class)
   model = keras.Sequential([keras.Input((7,)), head])

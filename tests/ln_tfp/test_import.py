@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 import ln_tfp
 
 
@@ -17,6 +19,7 @@ def run(script, **environment):
                         text=True, env=environment)
 
 
+@pytest.mark.slow
 def test_the_import_changes_neither_the_environment_nor_the_streams():
   done = run(
       'import os, sys\n'
@@ -33,6 +36,7 @@ def test_the_import_changes_neither_the_environment_nor_the_streams():
   assert done.stdout == ''
 
 
+@pytest.mark.slow
 def test_another_backend_is_refused_in_one_sentence():
   done = run('import ln_tfp', KERAS_BACKEND='numpy')
   last = done.stderr.strip().splitlines()[-1]

@@ -29,6 +29,7 @@ def test_everything_holds_on_jax_where_there_is_no_tensorflow(tmp_path):
   assert 'skipped' not in done.stdout
 
 
+@pytest.mark.slow
 def test_the_import_alone_loads_no_tensorflow():
   pytest.importorskip('jax')
   subprocess.run(

@@ -25,6 +25,7 @@ def small_data(n=70):
 @pytest.mark.parametrize('settings', [
     dict(), dict(jit_compile=True), dict(run_eagerly=True),
     dict(steps_per_execution=2)], ids=str)
+@pytest.mark.slow
 def test_fit_learns_in_every_mode(settings):
   x, y = small_data(320)
   model = small_model()
@@ -56,6 +57,7 @@ def test_two_classes_without_the_dummy_class(form, as_function):
   assert model.evaluate(x, labels, verbose=0)[1] > .9
 
 
+@pytest.mark.slow
 def test_mixed_precision_trains():
   x, y = small_data(320)
   model = small_model(dtype='mixed_bfloat16')
@@ -90,6 +92,7 @@ def test_keras_own_accuracy_fails_loudly_on_packed_outputs():
     model.fit(x, y, verbose=0)
 
 
+@pytest.mark.slow
 def test_distribution_outputs_of_tf_keras_train():
   import tensorflow_probability as tfp
   import tf_keras

@@ -114,6 +114,7 @@ def test_a_label_beyond_int32_does_not_wrap_around_into_a_class(name):
 
 
 @EVERY_LOSS
+@pytest.mark.slow
 def test_compiled_by_xla_loss_and_gradient_of_an_invalid_label_are_nan(name):
   loss = LOSSES[name](reduction=None)
 
@@ -258,6 +259,7 @@ def model_of(name):
 
 
 @pytest.mark.parametrize('name', [*LOSSES, 'function'])
+@pytest.mark.slow
 def test_fit_never_checks_labels_of_weight_zero(name):
   model = model_of('ln' if name == 'function' else name)
   loss = ln_tfp.nll if name == 'function' else LOSSES[name]()

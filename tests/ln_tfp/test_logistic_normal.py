@@ -43,6 +43,7 @@ def cast(dtype, *arrays):
 
 @pytest.mark.parametrize('rank', [0, 1, 2, 4])
 @pytest.mark.parametrize('classes', [2, 10, 1000])
+@pytest.mark.slow
 def test_log_prob_equals_tfps_composition(classes, rank):
   for temperature, min_scale in (
       (.1, 1e-3), (20., 1e-3), (1., .1), (.1, 1.), (20., 10.)):
@@ -77,6 +78,7 @@ def test_gradients_equal_tfps_composition(rank):
 
 
 @pytest.mark.parametrize('rank', [1, 3])
+@pytest.mark.slow
 def test_second_derivatives_equal_tfps_composition(rank):
   loc, diag, factor, target = cast('float64', *parameters(3, rank, .3, seed=2))
   hessians = []
@@ -247,6 +249,7 @@ EXTREMES = [
 
 @pytest.mark.parametrize('classes', [2, 10, 1000])
 @pytest.mark.parametrize('rank', [1, 2, 4])
+@pytest.mark.slow
 def test_value_and_gradient_are_finite_at_the_extremes_under_xla(
     classes, rank):
   rng = np.random.default_rng(14)
@@ -368,6 +371,7 @@ def test_transformed_variables_keep_their_identity():
 
 @pytest.mark.parametrize('rank', [0, 1, 2])
 @pytest.mark.parametrize('classes', [2, 10, 1000])
+@pytest.mark.slow
 def test_the_float32_path_keeps_the_precision_that_it_states(classes, rank):
   rng = np.random.default_rng(classes + rank)
   for temperature, min_scale in itertools.product((.1, 1., 20.), (.1, 1.)):

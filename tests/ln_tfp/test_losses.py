@@ -92,6 +92,7 @@ def test_sequences_have_a_loss_per_step():
 
 @pytest.mark.parametrize('bad', [-1, CLASSES, 1.5, np.nan])
 @pytest.mark.parametrize('graph', [False, True])
+@pytest.mark.slow
 def test_labels_that_are_no_classes_are_an_error_that_shows_them(bad, graph):
   labels = LABELS.astype('float32')
   labels[3] = bad

@@ -193,6 +193,7 @@ def test_the_weights_stay_float32_under_mixed_precision():
   assert head(np.ones((2, 3), 'float16')).dtype == tf.float32
 
 
+@pytest.mark.slow
 def test_the_accuracy_looks_at_the_first_examples():
   x, noisy, _ = make_data(64)
   model, head = make_model()
@@ -208,6 +209,7 @@ def test_the_accuracy_looks_at_the_first_examples():
 
 
 @pytest.mark.parametrize('dummy_class', [True, False])
+@pytest.mark.slow
 def test_the_exported_classifier_predicts_what_top_k_predicts(dummy_class):
   x, noisy, _ = make_data()
   model, head = make_model(dummy_class=dummy_class)
@@ -224,6 +226,7 @@ def test_the_exported_classifier_predicts_what_top_k_predicts(dummy_class):
       np.mean(probabilities.argmax(axis=1) == noisy), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_compiled_model_continues_after_load_and_clone(tmp_path):
   x, noisy, _ = make_data()
   inputs = keras.Input((FEATURES,))
@@ -258,6 +261,7 @@ class Subclassed(keras.Model):
     return self.head(self.features(x))
 
 
+@pytest.mark.slow
 def test_the_weights_of_a_compiled_model_fit_an_uncompiled_one(tmp_path):
   x, noisy, _ = make_data()
   model, other = Subclassed(), Subclassed()

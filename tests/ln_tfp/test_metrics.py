@@ -121,6 +121,7 @@ def test_masked_steps_do_not_count_towards_calibration(outputs, labels):
 @pytest.mark.parametrize(('monitor', 'better'), [
     ('val_accuracy', 'max'), ('val_predictive_nll', 'min'),
     ('val_expected_calibration_error', 'min')])
+@pytest.mark.slow
 def test_callbacks_know_which_direction_is_better(monitor, better, tmp_path):
   head = ln_tfp.LogisticNormalHead(CLASSES)
   model = keras.Sequential([keras.Input((3,)), head])

@@ -26,6 +26,7 @@ def _model(normalised=False):
       ln_tfp.LogisticNormalHead(K, temperature=1., min_scale=1.)])
 
 
+@pytest.mark.slow
 def test_without_a_shift_it_is_the_isometric_likelihood_in_fit():
   x, y = _data()
   weights = []
@@ -42,6 +43,7 @@ def test_without_a_shift_it_is_the_isometric_likelihood_in_fit():
     np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_the_average_follows_each_step_with_its_own_statistics():
   x, y = _data()
   model = _model(normalised=True)
@@ -77,6 +79,7 @@ def test_the_fractional_epoch_decides_how_far_the_targets_shift(monkeypatch):
       shifts, 1 - .5**np.array([0., .5, 1., 1.5]), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_it_learns_is_saved_whole_and_gives_two_classifiers(tmp_path):
   x, y = _data()
   sgn = ln_tfp.ShiftedGaussianNoise(_model(), alpha=.9, decay=.9)

@@ -92,6 +92,7 @@ def _compiled(name, jit_compile):
 
 # What XLA compiles is a graph: the others are tested below.
 @pytest.mark.parametrize('name', ['LN', 'NAN', 'Het-tau-Sigma'])
+@pytest.mark.slow
 def test_a_graph_agrees_with_eager_execution(name):
   outputs = _outputs(name)
   actual = _compiled(name, jit_compile=False)(outputs, LABELS)
@@ -100,6 +101,7 @@ def test_a_graph_agrees_with_eager_execution(name):
 
 
 @compiled_methods
+@pytest.mark.slow
 def test_xla_agrees_and_gives_nan_for_labels_that_are_no_class(name):
   """XLA drops checks; NaN is what is left to stop training on nonsense."""
   outputs = _outputs(name)

@@ -148,6 +148,7 @@ def test_resnet50_without_its_file_says_in_one_line_what_is_missing(
   assert '\n' not in str(error.value)
 
 
+@pytest.mark.slow
 def test_resnet50_refuses_a_file_of_something_else(tmp_path):
   path = tmp_path / 'weights.h5'
   path.write_bytes(b'not a weight file')

@@ -56,6 +56,7 @@ def _file(directory):
   return file
 
 
+@pytest.mark.slow
 def test_numbers_come_from_the_results_and_not_from_the_tables_file(directory):
   facts = evidence.Facts(directory)
   cells = facts.cells('synthetic_noise', 'digits')

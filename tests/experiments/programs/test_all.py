@@ -48,6 +48,7 @@ def test_a_dry_run_foresees_what_follows_a_search(tmp_path):
   assert ' 14 to train' in output  # 5 of CE, 5 points, 4 more seeds
 
 
+@pytest.mark.slow
 def test_all_is_trained_once_and_written(tmp_path):
   arguments = (f'--output_dir={tmp_path}', '--seeds=2', '--dry_run',
                '--programs=natural_noise,ablation')
@@ -85,6 +86,7 @@ def test_searches_come_first_and_their_winners_follow(tmp_path, monkeypatch):
   assert 'n = 2' in output
 
 
+@pytest.mark.slow
 def test_a_failed_run_is_missing_from_its_table_alone(tmp_path):
   (tmp_path / 'script.json').write_text('{"LN": "raise"}')
   status, output, errors = calling.call(

@@ -58,6 +58,7 @@ def test_the_readme_shows_the_table():
     ('digits', grids.SYNTHETIC_NOISES),
     ('digits_n', [f'human:{name}' for name in (
         'random1', 'random2', 'random3', 'aggregate', 'worst')])])
+@pytest.mark.slow
 def test_the_tuned_hyperparameters_are_the_winners(
     tmp_path, dataset, noises):
   name = f'tuned/{dataset}.csv'

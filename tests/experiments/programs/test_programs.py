@@ -279,6 +279,7 @@ def test_a_search_is_followed_by_the_other_seeds_of_its_winners(tmp_path):
   assert 'GCE,sym:0.4,q=0.1' in (tmp_path / 'tuned/digits.csv').read_text()
 
 
+@pytest.mark.slow
 def test_a_search_with_failed_points_has_no_winners(tmp_path):
   (tmp_path / 'script.json').write_text('{"GCE": "exit"}')
   status, output, _ = calling.call(

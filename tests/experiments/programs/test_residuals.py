@@ -47,6 +47,7 @@ def _oracle(result, directory):
 
 
 @pytest.mark.parametrize('index', [0, 1])
+@pytest.mark.slow
 def test_terms_agree_with_dense_matrices(trained, index):
   directory, results = trained
   identity, learnt, splits = _oracle(results[index], directory)

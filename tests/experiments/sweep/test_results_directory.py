@@ -138,6 +138,7 @@ def test_lines_of_another_form_are_kept_beside_a_table(
   assert len(list(file.parent.iterdir())) == 3
 
 
+@pytest.mark.slow
 def test_lost_weights_are_trained_into_a_file_of_their_own(tmp_path):
   run = tiny.run(method='LN', epochs=2)
   train = lambda **settings: training.train(

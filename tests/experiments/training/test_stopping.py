@@ -26,6 +26,7 @@ def _result():
   return _train(RUN)
 
 
+@pytest.mark.slow
 def test_the_chosen_epoch_is_that_of_a_run_that_ends_there(result):
   changes = result.history['changed_predictions']
   assert changes[0] is None and len(changes) == 14

@@ -195,6 +195,7 @@ def _interrupt_after(epochs, monkeypatch):
 
 @pytest.mark.parametrize('method, damaged', [
     ('CE', True), ('NAN', False), ('Het-tau-Sigma', False)])
+@pytest.mark.slow
 def test_an_interrupted_run_ends_bit_identical(
     tmp_path, monkeypatch, method, damaged):
   run = tiny.run(method=method, epochs=4, optimizer='adam')
@@ -261,6 +262,7 @@ def test_divergence_ends_the_run_and_says_where(tmp_path):
   assert _train(run, output_dir=tmp_path, keep_weights=True) == result
 
 
+@pytest.mark.slow
 def test_forward_takes_its_matrix_from_the_ce_run(tmp_path):
   run = tiny.run(method='Forward', epochs=4, learning_rate=.01)
   result = _train(run, output_dir=tmp_path, keep_weights=True)
@@ -281,6 +283,7 @@ def test_forward_takes_its_matrix_from_the_ce_run(tmp_path):
   assert best.key != result.key
 
 
+@pytest.mark.slow
 def test_estimate_from_best_uses_the_best_epoch(tmp_path):
   run = tiny.run(epochs=6, learning_rate=.03, seed=2)
   result = _train(run)
@@ -303,6 +306,7 @@ def test_forward_after_a_diverged_ce_run_is_diverged():
 
 # All of them: test_methods_on_digits.
 @pytest.mark.parametrize('name', methods.GROUPS['paper'])
+@pytest.mark.slow
 def test_a_method_trains_and_tells_the_rate(name):
   result = _train(tiny.run(method=name, epochs=1, weight_decay=1e-3))
   assert result.status == 'finished'
@@ -368,6 +372,7 @@ def test_weight_decay_can_leave_batch_normalisation_alone():
   assert moved['kernels_and_biases'] == {'kernel', 'bias'}
 
 
+@pytest.mark.slow
 def test_random_methods_draw_anew_at_each_step():
   still = dict(optimizer='gd', learning_rate=1e-30, epochs=3, batch_size=None)
   for name, number in (('CE', 1), ('NAN', 3), ('Het', 3)):
@@ -418,6 +423,7 @@ def test_dummy_class_counts_as_an_error_under_the_authors_protocol():
   assert loop.evaluate()['test_accuracy'] == 0.
 
 
+@pytest.mark.slow
 def test_jit_and_mixed_precision_train_and_leave_no_trace():
   before = keras.config.dtype_policy()
   plain = _train(tiny.run(method='LN', epochs=3))
@@ -431,6 +437,7 @@ def test_jit_and_mixed_precision_train_and_leave_no_trace():
   assert keras.config.dtype_policy() == before
 
 
+@pytest.mark.slow
 def test_batch_normalisation_is_trained_and_restored(tmp_path, monkeypatch):
   rng = np.random.default_rng(0)
 

@@ -102,6 +102,7 @@ def test_wrong_labels_are_found_and_corrected(report):
   np.testing.assert_allclose(report.transition_matrix[0], [.7, .3, 0, 0])
 
 
+@pytest.mark.slow
 def test_the_head_is_found_in_any_kind_of_model():
   model, head = _model()
   x, y = _examples()
@@ -124,6 +125,7 @@ def test_the_head_is_found_in_any_kind_of_model():
         ln_tfp.audit_labels(other, x, y).residual_norm, expected)
 
 
+@pytest.mark.slow
 def test_datasets_and_arrays_and_all_kinds_of_labels_give_the_same():
   model, _ = _model()
   x, y = _examples()
@@ -303,6 +305,7 @@ def test_features_that_had_to_be_learnt_are_used():
   assert np.mean(frozen.is_issue[wrong]) < .4
 
 
+@pytest.mark.slow
 def test_features_are_those_of_the_frozen_backbone():
   x, given, _ = _clouds()
   keras.utils.set_random_seed(0)
@@ -330,6 +333,7 @@ class _Batches(keras.utils.PyDataset):
 
 @pytest.mark.parametrize('form', [
     'PyDataset', 'generator', 'function', 'weights', 'data frame'])
+@pytest.mark.slow
 def test_what_fit_takes_the_audit_takes(form):
   x, given, _ = _clouds(80)
   model = _trained(x, given, epochs=2)
@@ -352,6 +356,7 @@ def test_what_fit_takes_the_audit_takes(form):
   np.testing.assert_array_equal(found.ids, ids)
 
 
+@pytest.mark.slow
 def test_labels_of_weight_zero_and_ignored_ones_are_left_out():
   x, given, _ = _clouds(80)
   model = _trained(x, given, epochs=2)
@@ -367,6 +372,7 @@ def test_labels_of_weight_zero_and_ignored_ones_are_left_out():
       np.testing.assert_array_equal(example, x[kept][i])
 
 
+@pytest.mark.slow
 def test_names_and_soft_labels_are_understood():
   x, given, _ = _clouds(80)
   model = _trained(x, given, epochs=2)

@@ -371,6 +371,7 @@ def test_backbones_that_cannot_be_used_are_refused(
           tmp_path / 'out')
 
 
+@pytest.mark.slow
 def test_without_pretrained_weights_auto_says_so_and_trains(
     tmp_path, capsys, monkeypatch):
   def offline(*_):

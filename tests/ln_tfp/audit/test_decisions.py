@@ -145,6 +145,7 @@ def test_rows_of_tables_are_texts_for_label_studio():
       'review: bad\nstars: 5')
 
 
+@pytest.mark.slow
 def test_a_second_audit_goes_on_where_the_review_has_ended():
   digits = datasets.load_digits()
   x, true = digits.data[:900], digits.target[:900]

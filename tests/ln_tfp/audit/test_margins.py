@@ -42,6 +42,7 @@ def _by_hand(logits, y):
 
 
 @pytest.mark.parametrize('kind', ['softmax', 'LN', 'LN without dummy class'])
+@pytest.mark.slow
 def test_margins_are_means_over_epochs_and_wrong_labels_have_low_ones(kind):
   x, given, true = _data()
   head, loss = {
@@ -64,6 +65,7 @@ def test_margins_are_means_over_epochs_and_wrong_labels_have_low_ones(kind):
   assert metrics.roc_auc_score(wrong, -recorder.margins) > .8
 
 
+@pytest.mark.slow
 def test_datasets_are_read_and_shuffled_ones_refused():
   x, given, _ = _data()
   dataset = tf.data.Dataset.from_tensor_slices((x, np.eye(K)[given])).batch(32)

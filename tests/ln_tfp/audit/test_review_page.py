@@ -235,6 +235,7 @@ def test_rows_of_a_table_are_shown_as_rows(tmp_path):
     assert tab.errors() == []
 
 
+@pytest.mark.slow
 def test_a_wide_table_shows_its_first_columns(tmp_path):
   report = dataclasses.replace(_report(), examples={}, rows={
       i: {f'c{k}': 'x' * 5_000 for k in range(1_000)} for i in range(120)})

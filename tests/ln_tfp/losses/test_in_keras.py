@@ -51,6 +51,7 @@ def _blobs():
 
 
 @pytest.mark.parametrize('name', CASES)
+@pytest.mark.slow
 def test_each_trains_in_kerass_own_fit_and_survives_saving(name, tmp_path):
   head, loss, probabilities = CASES[name]
   x, y = _blobs()

@@ -56,6 +56,7 @@ def _loss(labels, packed, noise, temperature, dtype=tf.float32):
 
 @pytest.mark.parametrize('compiled', ['eager', 'graph', 'xla'])
 @pytest.mark.parametrize('rank', [0, 2])
+@pytest.mark.slow
 def test_loss_and_gradient_are_those_of_all_samples_at_once(
     rank, compiled, monkeypatch):
   monkeypatch.setattr(monte_carlo, '_CHUNK', B * K * 8)  # 4 chunks and 5 more

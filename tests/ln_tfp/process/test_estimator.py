@@ -38,6 +38,7 @@ def blobs(size=120, num_classes=3, num_features=4, seed=0, noise=0.):
     [ln_tfp.LogisticNormalProcess()],
     expected_failed_checks=lambda _: EXPECTED_FAILURES)
 @pytest.mark.filterwarnings('ignore::sklearn.exceptions.SkipTestWarning')
+@pytest.mark.slow
 def test_it_is_a_classifier_of_scikit_learn(estimator, check):
   check(estimator)
 
@@ -139,6 +140,7 @@ def test_wrong_labels_are_found_and_predictions_are_of_true_classes():
       process.predict_proba(x) @ process.transition_matrix_)
 
 
+@pytest.mark.slow
 def test_relabelling_helps_against_structured_noise():
   x, true = datasets.load_digits(return_X_y=True)
   random = np.random.default_rng(0)

@@ -124,6 +124,7 @@ def test_a_head_starts_at_the_mean_of_the_process(dummy_class):
   assert np.mean(predicted == process.predict(x)) > .97
 
 
+@pytest.mark.slow
 def test_a_warm_start_lowers_the_first_losses():
   x, y = make()
   process = ln_tfp.LogisticNormalProcess('linear').fit(x, y)

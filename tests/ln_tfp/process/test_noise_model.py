@@ -175,6 +175,7 @@ def test_of_two_basins_the_one_that_predicts_held_out_rows_is_chosen(
   assert abs(np.mean(1. - quality) - wrong.mean()) < .03
 
 
+@pytest.mark.slow
 def test_the_noise_of_many_classes_is_found():
   random = np.random.default_rng(0)
   size, num_classes = 3_000, 60

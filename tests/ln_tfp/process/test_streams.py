@@ -48,6 +48,7 @@ def small_chunks(monkeypatch):
     batches,
     lambda x, y: tf.data.Dataset.from_tensor_slices((x, y)).batch(70),
     Sequence])
+@pytest.mark.slow
 def test_a_stream_gives_the_fit_of_the_array(kernel, stream):
   x, y, new = make()
   make_process = lambda: ln_tfp.LogisticNormalProcess(kernel, num_inducing=100)
