@@ -16,7 +16,6 @@ from tests.experiments.programs import calling
 
 _ROOT = pathlib.Path(__file__).resolve().parents[3]
 _EVIDENCE = _ROOT / 'results' / 'evidence'
-_MARKS = '<!-- digits table: begin -->\n', '<!-- digits table: end -->'
 
 
 def _remake(directory, program, name, *arguments):
@@ -37,6 +36,9 @@ def _remake(directory, program, name, *arguments):
     (synthetic_noise, 'mnist', [
         '--methods=CE,LN', '--noise=asym:0.4,sym:0.4', '--data_dir=/nonesuch',
         '--offline']),
+    (natural_noise, 'cifar10n_features', [
+        '--seeds=5', '--noise=human:worst', '--data_dir=/nonesuch',
+        '--offline']),
 ])
 def test_the_tables_follow_from_the_results(
     tmp_path, program, dataset, arguments):
@@ -46,12 +48,15 @@ def test_the_tables_follow_from_the_results(
   assert 'Not the recipe' not in made
 
 
-def test_the_readme_shows_the_table():
+@pytest.mark.parametrize('mark, name', [
+    ('digits', 'synthetic_noise-digits'),
+    ('features', 'natural_noise-cifar10n_features')])
+def test_the_readme_shows_the_table(mark, name):
   readme = (_ROOT / 'README.md').read_text(encoding='utf-8')
-  begin, end = (readme.index(mark) for mark in _MARKS)
-  table = _EVIDENCE / 'tables' / 'synthetic_noise-digits.md'
-  assert readme[begin + len(_MARKS[0]):end].strip() == table.read_text(
-      encoding='utf-8').strip()
+  begin, end = (f'<!-- {mark} table: {side} -->' for side in ('begin', 'end'))
+  shown = readme.partition(begin)[2].partition(end)[0]
+  table = _EVIDENCE / 'tables' / f'{name}.md'
+  assert shown.strip() == table.read_text(encoding='utf-8').strip()
 
 
 @pytest.mark.parametrize('dataset, noises', [
