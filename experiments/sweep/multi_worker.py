@@ -233,12 +233,13 @@ def _share(strategy, content):
 def _train(task, strategy, load, tell=lambda told: None):
   run = training.Run.from_dict(task['run'])
   try:
-    training.train(
-        run, source=load(run.dataset), output_dir=task['output_dir'],
-        strategy=strategy, progress=worker.telling(run, tell),
-        keep_weights=task['keep_weights'],
-        tensorboard_dir=task['tensorboard_dir'], retrain=task['retrain'],
-        warn=lambda text: tell({'warning': text}))
+    with devices.forgetting_gradients():
+      training.train(
+          run, source=load(run.dataset), output_dir=task['output_dir'],
+          strategy=strategy, progress=worker.telling(run, tell),
+          keep_weights=task['keep_weights'],
+          tensorboard_dir=task['tensorboard_dir'], retrain=task['retrain'],
+          warn=lambda text: tell({'warning': text}))
   except training.LostWorkerError:
     raise
   except Exception as error:  # of the data, the disk, a setting, ...

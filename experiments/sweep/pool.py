@@ -15,11 +15,9 @@ from experiments.sweep import machine
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _TERM_SECONDS = 3.
-# TensorFlow keeps some megabytes of each network: a process that has grown by
-# this much since its first run is replaced by a fresh one.
+# A process that has grown by this much since its first run is replaced by a
+# fresh one, see `worker.Growth`.
 GROWTH_BYTES = 2**29
-# Where nobody says what a process has grown by.
-TASKS_PER_WORKER = 100
 # What a process of a small run takes; more are not started than fit.
 WORKER_BYTES = 2**30
 
@@ -37,12 +35,15 @@ class Worker:
   Args:
     module: its program, see `worker`.
     environment: variables on top of ours.
+
+  Attributes:
+    key: of its task; None where it is idle.
+    is_worn_out: whether it has grown so much that a fresh one is better.
   """
 
   def __init__(self, module: str, environment: dict[str, str]):
     self.key = None
-    self.tasks = 0
-    self._bytes = []  # after its runs
+    self.is_worn_out = False
     self._errors = tempfile.TemporaryFile()  # noqa: SIM115, closed by `wait`
     path = os.pathsep.join(
         filter(None, [str(_ROOT), os.environ.get('PYTHONPATH')]))
@@ -64,7 +65,8 @@ class Worker:
     """Starts a task; the answer may be that the process has died."""
     self.key = key
     with contextlib.suppress(BrokenPipeError):  # `receive` finds out
-      self._process.stdin.write(json.dumps(task).encode() + b'\n')
+      self._process.stdin.write(json.dumps(
+          {**task, 'growth_bytes': GROWTH_BYTES}).encode() + b'\n')
       self._process.stdin.flush()
 
   def receive(self) -> list[dict[str, Any]]:
@@ -74,18 +76,9 @@ class Worker:
       return [{'status': 'died', 'message': self._post_mortem()}]
     *lines, self._rest = (self._rest + (content or b'')).split(b'\n')
     answers = [json.loads(line) for line in lines]
-    # A run that is trained elsewhere leaves nothing behind here.
-    self.tasks += sum(
-        answer.get('status') in ('done', 'failed') for answer in answers)
-    self._bytes += [answer['bytes'] for answer in answers if 'bytes' in answer]
+    self.is_worn_out |= any(
+        answer.pop('is_worn_out', False) for answer in answers)
     return answers
-
-  @property
-  def is_worn_out(self) -> bool:
-    """Whether its memory has grown so much that a fresh one is better."""
-    if self._bytes:
-      return self._bytes[-1] - self._bytes[0] > GROWTH_BYTES
-    return self.tasks >= TASKS_PER_WORKER
 
   def end(self) -> None:
     """Asks the process to end; `wait` makes sure."""

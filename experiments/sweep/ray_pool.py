@@ -80,9 +80,8 @@ class Pool:
         num_cpus=cpus_per_run, num_gpus=gpus_per_run, max_retries=0,
         num_returns='streaming', runtime_env={'env_vars': variables},
         # TensorFlow stays with the GPUs that it has seen first, and the next
-        # task may be given others.
-        max_calls=1 if gpus_per_run else pool_lib.TASKS_PER_WORKER)(
-            ray_worker.perform)
+        # task may be given others. 0 has no limit: see `ray_worker.perform`.
+        max_calls=1 if gpus_per_run else 0)(ray_worker.perform)
 
   @property
   def slots(self) -> int:
@@ -108,6 +107,7 @@ class Pool:
       names.append(f'{key}.json')
     stream = self._perform.remote({
         **task, 'module': self._module, 'identity': _identity(directory),
+        'growth_bytes': pool_lib.GROWTH_BYTES,
         'needed': {name: (directory / name).read_bytes() for name in names},
         **{name: os.path.abspath(task[name])
            for name in ('data_dir', 'tensorboard_dir') if task[name]}})

@@ -17,9 +17,14 @@ from typing import Any
 from experiments.sweep import worker
 from ln_tfp import files
 
+_growth = worker.Growth()
+
 
 def perform(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
-  """The answers of a task: progress, and a status at the end."""
+  """The answers of a task: progress, and a status at the end.
+
+  A process that has grown too much ends after that, and Ray starts another.
+  """
   answers = queue.SimpleQueue()
   threading.Thread(
       target=_answer, args=(task, answers.put), daemon=True).start()
@@ -27,7 +32,9 @@ def perform(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
     answer = answers.get()
     yield answer
     if 'status' in answer:
-      return
+      break
+  if _growth.exceeds(task['growth_bytes']):
+    raise SystemExit(0)  # Ray takes it for what it is, not for a crash
 
 
 def _answer(

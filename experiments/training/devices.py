@@ -18,6 +18,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework import ops  # nothing public will do
 
 from experiments.cli import console
 from experiments.training import cluster as cluster_lib
@@ -227,6 +228,22 @@ def naming_lost_workers(
     raise cluster_lib.LostWorkerError(
         f'{_culprit(str(error), cluster)} was lost. {describe()}'.strip()
     ) from error
+
+
+@contextlib.contextmanager
+def forgetting_gradients() -> Iterator[None]:
+  """Lets go of the traces that are made inside, which nobody differentiates.
+
+  TensorFlow registers each `tf.custom_gradient` of a trace for good, and with
+  it the whole trace: megabytes for each run of a process that trains many.
+  """
+  registry = ops.gradient_registry._registry  # pylint: disable=protected-access
+  before = set(registry)
+  try:
+    yield
+  finally:
+    for name in set(registry) - before:
+      del registry[name]
 
 
 def _tells_a_loss(error: tf.errors.OpError) -> bool:

@@ -39,36 +39,39 @@ def document(run, key, status='finished', accuracy=.9, validation=.5,
 
 def perform(task, tell):
   directory = pathlib.Path(task['output_dir'])
+  with locks.hold(directory, task['key']) as free:
+    if not free:
+      return 'busy'
+    if not (directory / f'{task["key"]}.json').exists():
+      train_alone(task, tell)
+  return 'done'
+
+
+def train_alone(task, tell):
+  directory = pathlib.Path(task['output_dir'])
   method, key = task['run']['method'], task['key']
   script = directory / 'script.json'
   script = json.loads(script.read_text()) if script.exists() else {}
   action, _, argument = script.get(method, 'finish').partition(' ')
-  with locks.hold(directory, key) as free:
-    file = directory / f'{key}.json'
-    if not free:
-      return 'busy'
-    if file.exists():
-      return 'done'
-    _note(directory, 'start', method)
-    tell({'epoch': 1, 'epochs': 2, 'loss': 1., 'accuracy': .5})
-    tried = directory / f'{method}.tried'
-    if action == 'exit' and not (argument and tried.exists()):
-      tried.touch()
-      os._exit(3)
-    if action == 'kill':
-      os.kill(os.getpid(), signal.SIGKILL)
-    with logs.writing(task):
-      if action == 'raise':
-        raise ArithmeticError('out of numbers')
-    if action == 'sleep':
-      time.sleep(float(argument))
-    if action != 'nothing':
-      status = 'diverged' if action == 'diverge' else 'finished'
-      partial = directory / f'{key}.partial'
-      partial.write_text(json.dumps(document(task['run'], key, status)))
-      partial.rename(file)
-    _note(directory, 'end', method)
-  return 'done'
+  _note(directory, 'start', method)
+  tell({'epoch': 1, 'epochs': 2, 'loss': 1., 'accuracy': .5})
+  tried = directory / f'{method}.tried'
+  if action == 'exit' and not (argument and tried.exists()):
+    tried.touch()
+    os._exit(3)
+  if action == 'kill':
+    os.kill(os.getpid(), signal.SIGKILL)
+  with logs.writing(task):
+    if action == 'raise':
+      raise ArithmeticError('out of numbers')
+  if action == 'sleep':
+    time.sleep(float(argument))
+  if action != 'nothing':
+    status = 'diverged' if action == 'diverge' else 'finished'
+    partial = directory / f'{key}.partial'
+    partial.write_text(json.dumps(document(task['run'], key, status)))
+    partial.rename(directory / f'{key}.json')
+  _note(directory, 'end', method)
 
 
 def _note(directory, *words):

@@ -15,6 +15,7 @@ from experiments.cli import app
 from experiments.sweep import launch
 from experiments.sweep import machine
 from experiments.sweep import pool as pool_lib
+from experiments.sweep import worker
 from tests.experiments.programs import calling
 
 _TENSORFLOW = """
@@ -166,14 +167,11 @@ def test_cores_are_counted_where_there_is_no_affinity(monkeypatch):
   assert machine.cores() == os.cpu_count()
 
 
-def test_a_worker_is_replaced_when_it_has_grown(monkeypatch):
-  monkeypatch.setattr(pool_lib, 'GROWTH_BYTES', 100)
-  worker = pool_lib.Worker.__new__(pool_lib.Worker)
-  worker.tasks = 1000
-  worker._bytes = [1000, 1050, 1100]
-  assert not worker.is_worn_out
-  worker._bytes.append(1101)
-  assert worker.is_worn_out
+def test_growth_counts_from_the_first_run_on(monkeypatch):
+  sizes = iter([1000, 1050, 900, 1100, 1101])
+  monkeypatch.setattr(machine, 'resident_bytes', lambda: next(sizes))
+  growth = worker.Growth()
+  assert [growth.exceeds(100) for _ in range(5)] == [False] * 4 + [True]
 
 
 def test_the_memory_of_a_process_is_known():

@@ -230,6 +230,24 @@ def test_nodes_that_do_not_see_the_output_directory_send_their_results(
   assert not (results / 'checkpoints').exists()
 
 
+def test_a_process_that_has_grown_is_replaced_without_a_loss(
+    tmp_path, one_node, monkeypatch):
+  monkeypatch.setattr(pool_lib, 'GROWTH_BYTES', -1)
+  runs = [training.Run(method='CE', seed=seed) for seed in range(3)]
+  pool = _Watched(
+      one_node.address, 1., 0., 'tests.experiments.sweep.fake_worker')
+  try:
+    results = plan_lib.execute(
+        plan_lib.Plan(runs, tmp_path), pool, stream=io.StringIO())
+  finally:
+    pool.close()
+  assert len(results) == 3
+  assert not results.failures
+  assert {answer.get('status', 'done') for _, answer in pool.seen} == {'done'}
+  lines = (tmp_path / 'log').read_text().splitlines()
+  assert len({line.split()[-1] for line in lines}) == 3
+
+
 def test_a_cluster_that_is_absent_or_too_small_is_one_line(
     tmp_path, one_node):
   for flags, words in (
