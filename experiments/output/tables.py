@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
+import functools
 import math
 import re
 import statistics
@@ -50,11 +51,11 @@ class Cell:
   diverged: int = 0
   published: published_lib.Number | None = None
 
-  @property
+  @functools.cached_property
   def mean(self) -> float | None:
     return statistics.fmean(self.values) if self.values else None
 
-  @property
+  @functools.cached_property
   def std(self) -> float | None:
     """The sample standard deviation; None of fewer than two values."""
     return statistics.stdev(self.values) if len(self.values) > 1 else None

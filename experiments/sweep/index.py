@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
 import os
 import pathlib
 from typing import Any
@@ -56,6 +57,20 @@ def entry_of(result: results.Result) -> Entry:
   return Entry('', kind, spent / len(epochs), result.seconds['wall'] - spent)
 
 
+def _entry(
+    problem: str, kind: list[str], epoch: float | None,
+    beside: float) -> Entry:
+  """An entry that was read; raises `ValueError` where it is none."""
+  numbers = (beside,) if epoch is None else (beside, epoch)
+  if not (isinstance(problem, str)
+          and (len(kind) == 3 or not kind and epoch is None)
+          and {str}.issuperset(map(type, kind))
+          and {int, float}.issuperset(map(type, numbers))
+          and all(map(math.isfinite, numbers))):
+    raise ValueError('not an entry')
+  return Entry(problem, tuple(kind), epoch, beside)
+
+
 class Index:
   """The entries of a directory.
 
@@ -69,11 +84,10 @@ class Index:
     try:
       document = json.loads(results.read_bounded(self._file, _MAX_BYTES))
       self._entries = {
-          name: (tuple(sign), Entry(problem, tuple(kind), epoch, beside))
-          for name, (sign, problem, kind, epoch, beside)
-          in document[str(_VERSION)].items()}
-    except (OSError, AttributeError, KeyError, TypeError, ValueError,
-            RecursionError):
+          name: (tuple(sign), _entry(*values))
+          for name, (sign, *values) in document[str(_VERSION)].items()}
+    except (OSError, AttributeError, KeyError, OverflowError, TypeError,
+            ValueError, RecursionError):
       self._entries = {}
 
   def get(self, name: str, sign: Signature) -> Entry | None:
@@ -91,7 +105,8 @@ class Index:
     if self._new < _WORTH_IT:
       return
     document: dict[str, Any] = {str(_VERSION): {
-        name: (sign, *dataclasses.astuple(entry))
+        name: (sign, entry.problem, entry.kind, entry.epoch_seconds,
+               entry.beside_seconds)
         for name, (sign, entry) in self._entries.items()}}
     partial = self._file.with_name(f'index.{os.getpid()}.tmp')
     with contextlib.suppress(OSError):

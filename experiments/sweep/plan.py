@@ -95,8 +95,9 @@ class Plan:
     self.retrain = retrain
     self.results = Results()
     self.pending: dict[str, training.Run] = {}
-    for run in runs:
-      self._add(run)
+    with store_lib.reading():
+      for run in runs:
+        self._add(run)
 
   def _add(self, run: training.Run) -> None:
     if run.key in self.pending or run.key in self.results:

@@ -7,7 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Iterator
+import contextlib
 import functools
+import gc
 import io
 import os
 import pathlib
@@ -30,6 +33,18 @@ _MAX_ARCHIVE_BYTES = 2**32
 _SECOND = 'weights'  # see training.store
 
 
+@contextlib.contextmanager
+def reading() -> Iterator[None]:
+  """For who reads many results, which are no garbage to look through."""
+  was_enabled = gc.isenabled()
+  gc.disable()
+  try:
+    yield
+  finally:
+    if was_enabled:
+      gc.enable()
+
+
 class Store:
   """Finds results; never changes or removes a file that is there.
 
@@ -41,7 +56,7 @@ class Store:
     self.directory = pathlib.Path(output_dir)
     self._archived = {}  # name -> (archive, content, signature)
     self._index = index_lib.Index(self.directory)
-    self._read = {}  # name -> (what tells a file from a newer one, result)
+    self._read = {}  # name -> (result, signature)
     self._bad_archives = []
     for file in results_lib.listed(self.directory, '.zip'):
       try:
@@ -58,7 +73,7 @@ class Store:
     if place is None:
       return None
     file, sign = place
-    known, result = self._read.get(name, (None, None))
+    result, known = self._read.get(name, (None, None))
     if known == sign:
       return result
     entry = self._index.get(name, sign)
@@ -73,13 +88,14 @@ class Store:
       raise
     if entry is None:
       self._index.put(name, sign, index_lib.entry_of(result))
-    self._read[name] = sign, result
+    self._read[name] = result, sign
     return result
 
   def _place(
-      self, name: str) -> tuple[pathlib.Path, index_lib.Signature] | None:
+      self, name: str
+  ) -> tuple[str | os.PathLike, index_lib.Signature] | None:
     """The file of a result, or its archive, with its signature."""
-    file = self.directory / name
+    file = os.path.join(self.directory, name)  # pathlib takes its time
     try:
       return file, index_lib.signature(file)
     except FileNotFoundError:
@@ -95,7 +111,8 @@ class Store:
     return file, sign
 
   def _parse(
-      self, name: str, file: pathlib.Path, checked: bool) -> training.Result:
+      self, name: str, file: str | os.PathLike,
+      checked: bool) -> training.Result:
     if name in self._archived and file == self._archived[name][0]:
       try:
         text = self._archived[name][1].decode()
@@ -166,13 +183,14 @@ class Store:
   def everything(self) -> tuple[dict[str, training.Result], list[str]]:
     """All results by key, and a line for each file that is none."""
     found, problems = {}, list(self._bad_archives)
-    for name in self._names():
-      try:
-        result = self.find(name.removesuffix('.json'))
-        if result is not None:
-          found[result.key] = result
-      except training.DamagedResultError as error:
-        problems.append(str(error))
+    with reading():
+      for name in self._names():
+        try:
+          result = self.find(name.removesuffix('.json'))
+          if result is not None:
+            found[result.key] = result
+        except training.DamagedResultError as error:
+          problems.append(str(error))
     self._index.save()
     return found, problems
 
@@ -182,7 +200,7 @@ class Store:
     entries = [index_lib.Entry(problem=line) for line in self._bad_archives]
     for name in self._names():
       try:
-        place = self._place(name)
+        place = self._read.get(name) or self._place(name)
         entry = place and self._index.get(name, place[1])
         if place and entry is None:
           result = self.find(name.removesuffix('.json'))

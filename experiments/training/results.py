@@ -108,8 +108,7 @@ class Result:
     """
     try:
       document = _parse(text)
-      known = {field.name for field in dataclasses.fields(cls)}
-      unknown = sorted(set(document) - known)
+      unknown = sorted(set(document) - _FIELDS)
       if unknown:
         raise ValueError(
             f'it has {", ".join(map(str, unknown[:3]))}, which this version '
@@ -125,6 +124,7 @@ class Result:
       raise DamagedResultError(f'Not a complete result: {error}') from error
 
 
+_FIELDS = frozenset(field.name for field in dataclasses.fields(Result))
 # The types that a field may have, as far as somebody relies on them.
 _TYPES = {
     'key': str, 'run': dict, 'hyperparameters': dict, 'options': dict,
@@ -204,8 +204,8 @@ def listed(
     names = os.listdir(directory)
   except FileNotFoundError:
     return []
-  return sorted(pathlib.Path(directory, name) for name in names
-                if name.endswith(suffix))
+  return [pathlib.Path(directory, name) for name in sorted(names)
+          if name.endswith(suffix)]
 
 
 def read(file: str | os.PathLike, checked: bool = False) -> Result:
@@ -244,11 +244,15 @@ def read_bounded(file: str | os.PathLike, limit: int) -> bytes:
   """A regular file of at most this size; raises `OSError` of all others."""
   # Opening a pipe would wait for somebody who writes to it.
   descriptor = os.open(file, os.O_RDONLY | getattr(os, 'O_NONBLOCK', 0))
-  if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+  found = os.fstat(descriptor)
+  if not stat.S_ISREG(found.st_mode):
     os.close(descriptor)
     raise OSError(errno.EINVAL, 'it is no regular file', os.fspath(file))
   with os.fdopen(descriptor, 'rb') as stream:
-    content = stream.read(limit + 1)
+    # As much as it says that it has: room for the limit takes its time.
+    content = stream.read(min(found.st_size, limit) + 1)
+    if len(content) > found.st_size:  # it says too little
+      content += stream.read(limit + 1 - len(content))
   if len(content) > limit:
     raise OSError(errno.EFBIG, f'it has more than {limit} bytes',
                   os.fspath(file))

@@ -26,6 +26,9 @@ STOPS = ('none', 'label_wave')
 
 Pairs = tuple[tuple[str, Any], ...]
 
+_NO_WORD = re.compile(r'[^\w.]+')
+_encode = json.JSONEncoder(sort_keys=True, separators=(',', ':')).encode
+
 
 @dataclasses.dataclass(frozen=True)
 class Run:
@@ -102,13 +105,11 @@ class Run:
     Leaving the defaults out keeps old keys when a setting is added later.
     """
     document = {
-        field.name: getattr(self, field.name)
-        for field in dataclasses.fields(self)
-        if getattr(self, field.name) != field.default}
-    text = json.dumps(document, sort_keys=True, separators=(',', ':'))
-    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        name: value for name, default in _defaults(type(self))
+        if (value := getattr(self, name)) != default}
+    digest = hashlib.sha256(_encode(document).encode()).hexdigest()[:12]
     words = (self.dataset, self.noise, self.method, f'seed{self.seed}', digest)
-    return '-'.join(re.sub(r'[^\w.]+', '', word) for word in words)
+    return '-'.join(_NO_WORD.sub('', word) for word in words)
 
   def resolve_options(self) -> protocols.Options:
     """All options of the protocol, with the run's own ones."""
@@ -146,6 +147,11 @@ class Run:
   def from_dict(cls, document: Mapping[str, Any]) -> Run:
     """The inverse of `to_dict`."""
     return cls(**document)
+
+
+@functools.cache
+def _defaults(of: type[Run]) -> tuple[tuple[str, Any], ...]:
+  return tuple((field.name, field.default) for field in dataclasses.fields(of))
 
 
 def _remembered(function: Callable[..., Any]) -> Callable[..., Any]:

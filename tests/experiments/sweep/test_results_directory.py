@@ -116,6 +116,20 @@ def test_what_the_index_knows_is_not_read_again(directory, monkeypatch):
   assert store.Store(directory).entries == first
 
 
+@pytest.mark.parametrize('values', [
+    ['', ['digits', 'mlp'], 1., 1.], ['', [], 1., 1.],
+    ['', ['digits', 'mlp', 'CE'], 'long', 1.], [None, [], None, 0.],
+    ['', ['digits', 'mlp', 'CE'], 1., float('nan')], ['', [], None, 10**400]])
+def test_an_index_with_an_odd_entry_is_not_believed(directory, values):
+  first = store.Store(directory).entries
+  name = f'{_RUN.key}.json'
+  file = directory / '.locks' / 'index.json'
+  file.parent.mkdir()
+  file.write_text(json.dumps({'1': {
+      name: [index.signature(directory / name), *values]}}))
+  assert store.Store(directory).entries == first
+
+
 @pytest.mark.parametrize('old, kept', [
     ('row,column,runs\nCE,none,a b\nLN\n', 'CE,none,a b\n'),  # cut short
     ('row,column,mine\nCE,none,7\n', ''),
