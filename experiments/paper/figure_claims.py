@@ -145,7 +145,7 @@ def _smoothing_hurts(facts, dataset):
     'Where the covariance is learnt, fewer of the wrong labels are fitted.',
     '5.6, figure 6', _WITH_HUMAN_LABELS)
 def _covariance_resists(facts, dataset):
-  return _covariance_resists(
+  return _fewer_wrong_labels(
       facts.figure(f'residuals-{dataset}', grids.RESIDUALS_MAIN))
 
 
@@ -154,12 +154,12 @@ def _covariance_resists(facts, dataset):
     '(symmetric noise and human labels).',
     'G.3', _WITH_HUMAN_LABELS)
 def _covariance_resists_others(facts, dataset):
-  return _covariance_resists(facts.figure(
+  return _fewer_wrong_labels(facts.figure(
       f'residuals_appendix-{dataset}', grids.RESIDUALS_SYMMETRIC,
       *grids.RESIDUALS_HUMAN))
 
 
-def _covariance_resists(results):
+def _fewer_wrong_labels(results):
   fitted = {}
   for result in results:
     fitted.setdefault(result.run['noise'], {})[
