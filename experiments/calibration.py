@@ -25,13 +25,14 @@ import numpy as np
 from experiments import data
 from experiments import training
 from experiments.cli import app
+from experiments.cli import recipes
+from experiments.output import evidence
 from experiments.output import tables
 from experiments.paper import grids
 from experiments.paper import published
 from experiments.sweep import launch
 from experiments.sweep import store
 from experiments.training import evaluation
-from experiments.training import results as results_lib
 
 with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
   from ln_tfp import files
@@ -96,9 +97,10 @@ def main(argv):
   launch.measure('experiments.calibration:measure', [
       {'key': key, 'dataset': dataset, 'output_dir': app.FLAGS.output_dir,
        'data_dir': app.FLAGS.data_dir} for key in done if not is_measured(key)])
-  measured = {
-      key: results_lib.read_json(
-          measurement(key, app.FLAGS.output_dir))['mean'] for key in done}
+  with recipes.naming('output_dir'):
+    measured = {
+        key: evidence.measured_mean(measurement(key, app.FLAGS.output_dir))
+        for key in done}
   table = tables.build(
       f'NLL of three annotators on the training set of {dataset}', methods,
       [tables.Column('none', 'NLL')], cells, results,

@@ -33,9 +33,11 @@ from etils import epy
 
 from experiments.cli import app
 from experiments.cli import console
+from experiments.cli import recipes
 from experiments.output import figures
 from experiments.output import render
 from experiments.output import tables
+from experiments.sweep import csv_files
 
 with epy.lazy_imports():
   from experiments.classical import contestants
@@ -83,10 +85,10 @@ def read(output_dir: str) -> dict[tuple, dict]:
   file = pathlib.Path(output_dir) / _MEASUREMENTS
   if not file.exists():
     return {}
-  with file.open(encoding='utf-8', newline='') as stream:
+  with recipes.naming('output_dir'):
     return {tuple(line[key] for key in _KEYS): {
         name: float(line[name]) for name in ('rows', *METRICS)}
-            for line in csv.DictReader(stream)}
+            for line in csv_files.lines(file, _FIELDS)}
 
 
 def write(found: dict[tuple, dict]) -> None:
@@ -97,7 +99,7 @@ def write(found: dict[tuple, dict]) -> None:
   for place, entry in found.items():
     writer.writerow(dict(zip(_KEYS, place)) | {
         name: f'{value:.6g}' for name, value in entry.items()})
-  app.write(_MEASUREMENTS, stream.getvalue())
+  app.write(_MEASUREMENTS, stream.getvalue(), _KEYS)
 
 
 def measure_all(names, noises, seeds) -> None:

@@ -36,7 +36,9 @@ from etils import epy
 import numpy as np
 
 from experiments.cli import app
+from experiments.cli import recipes
 from experiments.output import figures
+from experiments.sweep import csv_files
 
 with epy.lazy_imports():
   import keras
@@ -198,8 +200,8 @@ def read(output_dir: str) -> list[dict]:
   file = pathlib.Path(output_dir) / _MEASUREMENTS
   if not file.exists():
     return []
-  with file.open(encoding='utf-8', newline='') as stream:
-    return list(csv.DictReader(stream))
+  with recipes.naming('output_dir'):
+    return csv_files.lines(file, _FIELDS)
 
 
 def write(found: list[dict]) -> None:

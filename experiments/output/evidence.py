@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import dataclasses
 import functools
 import itertools
+import math
 import os
 import pathlib
 
@@ -39,6 +40,7 @@ class Facts:
     problems: files that should be results or records and are not.
     tables: the tables by name, such as 'synthetic_noise-digits'.
     records: the records of the figures by name.
+    pictures: the figures themselves, as PNG.
     searches: the points of the searches by name, a line each.
     basis: what is behind the numbers asked for since it was last cleared.
   """
@@ -51,6 +53,7 @@ class Facts:
     self.basis = claims.Basis()
     self.tables: dict[str, tables.Table] = {}
     self.records: dict[str, figures.Record] = {}
+    self.pictures: dict[str, bytes] = {}
     self.searches: dict[str, list[dict[str, str]]] = {}
     for file in results_lib.listed(directory / 'tables', '.csv'):
       if file.stem.startswith('hyperparameters-'):
@@ -59,6 +62,9 @@ class Facts:
         self._try(self.tables, file, self._read_table)
     for file in results_lib.listed(directory / 'figures', '.json'):
       self._try(self.records, file, figures.read_record)
+    for file in results_lib.listed(directory / 'figures', '.png'):
+      self._try(self.pictures, file, lambda file: results_lib.read_bounded(
+          file, results_lib.MAX_BYTES))
 
   def _try(self, found, file, read):
     try:
@@ -174,12 +180,23 @@ def cell(
     folder = file.parent.parent / 'calibration'
     done = [result for result in done
             if (folder / f'{result.key}.json').exists()]
-    value = lambda result: results_lib.read_json(
-        folder / f'{result.key}.json')['mean']
+    value = lambda result: measured_mean(folder / f'{result.key}.json')
   return tables.Cell(
       values=tuple(map(value, done)), keys=keys,
       diverged=sum(result.status == 'diverged' for result in found),
       published=paper)
+
+
+def measured_mean(file: pathlib.Path) -> float:
+  """The mean of a measurement; raises `ValueError` where it is none."""
+  try:
+    mean = results_lib.read_json(file)['mean']
+    if not isinstance(mean, (int, float)) or not math.isfinite(mean):
+      raise ValueError(f'its mean is {mean!r:.40}')
+  except (KeyError, OSError, OverflowError, TypeError, ValueError) as error:
+    raise ValueError(
+        f'{file} is not what was measured, move it away: {error}') from error
+  return mean
 
 
 def whole_table(

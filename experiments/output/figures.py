@@ -175,8 +175,13 @@ def measured(
     np.savez_compressed(content, **arrays)
     file.parent.mkdir(parents=True, exist_ok=True)
     files.write_atomically(file, content.getvalue())
-  with np.load(file) as arrays:
-    return dict(arrays)
+  try:
+    content = results_lib.read_bounded(file, results_lib.MAX_BYTES)
+    with np.load(io.BytesIO(content)) as arrays:
+      return dict(arrays)
+  except Exception as error:  # NumPy's reader raises almost anything
+    raise data.BadDataError(
+        f'{file} is not what was measured, move it away: {error}') from error
 
 
 def measure_in_workers(

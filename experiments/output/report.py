@@ -73,7 +73,7 @@ def build(
       'what was not run says so.')
   _add_claims(report, verdicts(facts))
   _add_tables(report, facts)
-  _add_figures(report, facts, output_dir)
+  _add_figures(report, facts)
   _add_searches(report, facts)
   _add_runs(report, facts.results)
   if facts.problems:
@@ -170,16 +170,13 @@ def _bold_differences(table: tables.Table) -> str:
           (row, column.key) in bold))
 
 
-def _add_figures(
-    report: page.Page, facts: evidence.Facts,
-    output_dir: pathlib.Path) -> None:
+def _add_figures(report: page.Page, facts: evidence.Facts) -> None:
   report.section('Figures')
   for name in _in_order(FIGURES, facts.records):
     record = facts.records[name]
     report.subsection(record.title)
-    file = output_dir / 'figures' / f'{name}.png'
-    if file.exists():
-      report.image(file.read_bytes(), record.title, record.caption)
+    if name in facts.pictures:
+      report.image(facts.pictures[name], record.title, record.caption)
     else:
       report.paragraph(f'{claims.NOT_RUN}: the picture is missing.')
     if record.numbers:

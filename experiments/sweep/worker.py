@@ -51,7 +51,9 @@ class Growth:
     """
     gc.collect()  # networks are cycles: half of what a run leaves behind
     size = machine.resident_bytes()
-    self._first = size if self._first is None else self._first
+    if self._first is None:
+      self._first = size
+      gc.freeze()  # or TensorFlow's half a million objects are looked through
     return size - self._first > limit
 
 

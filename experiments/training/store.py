@@ -116,8 +116,8 @@ class Checkpoints:
 
 def _read(file: pathlib.Path) -> bytes | None:
   try:
-    return file.read_bytes()
-  except FileNotFoundError:  # another process has finished the same run
+    return results.read_bounded(file, _MAX_WEIGHTS)
+  except OSError:  # finished by another process meanwhile, or no checkpoint
     return None
 
 

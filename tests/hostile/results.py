@@ -60,6 +60,23 @@ CASES = (
     program('A pipe among the figures', 'report --output_dir=r',
             r'figures/odd\.json', _FINISHED, cases.pipe('r/figures/odd.json'),
             changes=('r/report.html', *_WRITTEN), ends='shown'),
+    program('A picture that is a pipe', 'report --output_dir=r',
+            r'figures/odd\.png', _FINISHED, cases.pipe('r/figures/odd.png'),
+            changes=('r/report.html', *_WRITTEN), ends='shown'),
+    *(program(f'A calibration that is {kind}', 'calibration --dataset=digits_n '
+              '--methods=CE --epochs=1 --output_dir=r --offline',
+              r'calibration/.*\.json.*move it away', _FINISHED,
+              raw(f'r/calibration/{_RUN.key}.json', text),
+              changes=_WRITTEN[2:], ends='failed')
+      for kind, text in (('half a file', '{"mean": 1'), ('no number', (
+          '{"mean": "low"}')), ('NaN', '{"mean": NaN}'), ('a list', '[1]'))),
+    program('Measurements of classifiers that are a pipe',
+            'gp_classification --problems=iris --output_dir=r',
+            r'gp_classification/measurements\.csv',
+            cases.pipe('r/gp_classification/measurements.csv')),
+    program('Measurements of many classes that are none',
+            'many_classes --output_dir=r', r'many_classes/measurements\.csv',
+            raw('r/many_classes/measurements.csv', 'mine,too\n1,2\n')),
     _stranger('A pipe among the results', r'odd\.json', cases.pipe(
         'r/odd.json')),
     _stranger('A pipe among the archives', r'odd\.zip', cases.pipe(

@@ -1,10 +1,12 @@
 """Tests of what the figures share."""
 
 import dataclasses
+import os
 
 import numpy as np
 import pytest
 
+from experiments import data
 from experiments import label_smoothing
 from experiments import training
 from experiments.cli import recipes
@@ -56,6 +58,23 @@ def test_a_network_is_measured_once(tmp_path):
   np.testing.assert_array_equal(first['weight'], second['weight'])
   assert len(calls) == 1
   assert not needs_weights(training.Run(epochs=1))
+
+
+@pytest.mark.parametrize('make', [
+    os.mkfifo, lambda file: file.write_bytes(b'PK'),
+    lambda file: file.write_bytes(b'')])
+def test_a_measurement_that_is_none_is_named_and_left_alone(tmp_path, make):
+  result = _result(training.Run(epochs=1), .5)
+  file = tmp_path / 'weigh' / f'{result.key}.npz'
+  file.parent.mkdir()
+  make(file)
+
+  def weigh(*unused_arguments, output_dir):
+    pytest.fail(f'measured again in {output_dir}')
+
+  with pytest.raises(data.BadDataError, match=f'{file.name}.*move it away'):
+    figures.measured(weigh, result, output_dir=tmp_path)
+  assert file.exists()
 
 
 def test_accuracy_is_drawn_as_mean_with_deviation_for_each_lambda():

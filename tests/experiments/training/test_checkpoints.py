@@ -1,5 +1,7 @@
 """Checkpoints: whole, or not used."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -57,6 +59,15 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path, damage):
   store.save(2, _state(2))
   last = tmp_path / 'epoch-000002.ckpt'
   last.write_bytes(damage(last.read_bytes()))
+  assert _load(store).arrays['optimizer/iteration'] == 1
+
+
+@pytest.mark.parametrize('make', [
+    os.mkfifo, os.mkdir, lambda file: os.symlink('/dev/zero', file)])
+def test_what_is_no_file_is_no_checkpoint(tmp_path, make):
+  store = store_lib.Checkpoints(tmp_path)
+  store.save(1, _state(1))
+  make(tmp_path / 'epoch-000002.ckpt')
   assert _load(store).arrays['optimizer/iteration'] == 1
 
 
