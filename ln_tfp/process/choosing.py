@@ -61,7 +61,9 @@ def best_kernel(x: np.ndarray, targets: np.ndarray) -> features_lib.RBF | None:
 def loo_error(kernel: np.ndarray, targets: np.ndarray) -> float:
   """Least squared leave-one-out error of the exact process over its noise.
 
-  With the centred kernel U diag(e) U^T, mu = ybar + U diag(e / (e + a)) U^T y.
+  With the centred kernel U diag(e) U^T and c = a / (e + a), the residual of the
+  ordinary fit is U diag(c) U^T (y - ybar), and 1 - h its diagonal without the
+  mean's 1 / n: both stay exact where the fit nearly interpolates.
 
   Args:
     kernel: `[n, n]`.
@@ -71,13 +73,12 @@ def loo_error(kernel: np.ndarray, targets: np.ndarray) -> float:
   centred -= centred.mean(axis=1, keepdims=True)
   values, vectors = linalg.eigh(centred, driver='evd', overwrite_a=True)
   values = np.maximum(values, 0.)
-  mean = targets.mean(axis=0)
-  rotated = vectors.T @ (targets - mean)
+  rotated = vectors.T @ (targets - targets.mean(axis=0))
   squares = vectors**2
   errors = []
   for a in ridge.GRID * (values.mean() or 1.):
-    kept = values / (values + a)
-    h = np.minimum(1. / len(kernel) + squares @ kept, 1. - 1e-6)
-    residual = targets - mean - vectors @ (kept[:, np.newaxis] * rotated)
-    errors.append(np.mean((residual / (1. - h)[:, np.newaxis])**2))
+    lost = a / (values + a)
+    rest = np.maximum(squares @ lost - 1. / len(kernel), 1e-12)
+    residual = vectors @ (lost[:, np.newaxis] * rotated)
+    errors.append(np.mean((residual / rest[:, np.newaxis])**2))
   return min(errors)

@@ -23,9 +23,9 @@ from scipy import linalg
 
 # The regularisations tried, in units of the mean eigenvalue.
 GRID = 10. ** np.arange(-6., 3.1, .5)
-# No more than this much of a prediction is the row's own label: a fit that
-# interpolates says nothing about the row.
-_MAX_LEVERAGE = 1. - 1e-6
+_MAX_LEVERAGE = 1. - 1e-7
+# The smallest 1 - h that a row is left out at: below, rounding decides.
+_MIN_REST = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 3e-4}
 _ROWS = 4_096  # at a time in the eigenbasis
 
 
@@ -166,10 +166,16 @@ def leverage(spread: np.ndarray, weight: np.ndarray) -> np.ndarray:
 
 def leave_out(
     mean: np.ndarray, target: np.ndarray, leverages: np.ndarray) -> np.ndarray:
-  """mu_loo `[n, K]` from mu, the targets and the leverages `[n]`."""
+  """mu_loo `[n, K]` from mu, the targets and the leverages `[n]`.
+
+  A fit that interpolates a row says nothing about it: without its own target
+  all classes are alike.
+  """
   h = leverages.astype(mean.dtype)[:, np.newaxis]
   one_minus_h = (1. - leverages).astype(mean.dtype)[:, np.newaxis]
-  return (mean - h * target) / one_minus_h
+  result = (mean - h * target) / one_minus_h
+  result[1. - leverages < _MIN_REST[mean.dtype]] = 1. / mean.shape[1]
+  return result
 
 
 @dataclasses.dataclass(frozen=True)

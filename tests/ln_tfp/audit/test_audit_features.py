@@ -124,6 +124,17 @@ def test_a_wide_sparse_matrix_is_audited_by_its_components():
   assert np.mean(report.is_issue[y != true]) > .7
 
 
+def test_few_examples_of_many_features_are_not_learnt_by_heart():
+  rng = np.random.default_rng(0)
+  true = np.arange(40) % 2
+  images = rng.normal(0., 60., (40, 144, 3)) + np.where(
+      true[:, np.newaxis, np.newaxis], [200., 60., 60.], [60., 60., 200.])
+  given = np.where(np.arange(40) < 4, 1 - true, true)
+  report = ln_tfp.audit_features(
+      images.reshape(40, -1).astype(np.float32), given)
+  np.testing.assert_array_equal(report.is_issue, given != true)
+
+
 def test_the_index_of_a_data_frame_names_the_examples():
   x, y, _ = _planted(60, num_wrong=5)
   index = [f'row {i}' for i in range(60)]

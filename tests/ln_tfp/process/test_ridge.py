@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_probability as tfp
 
+from ln_tfp.process import choosing
 from ln_tfp.process import ridge
 
 tfd = tfp.distributions
@@ -179,3 +180,18 @@ def test_the_choice_is_the_grids_least_error_of_refits():
   best = min(errors, key=errors.get)
   assert choice.regularization == best
   np.testing.assert_allclose(choice.error, errors[best], rtol=1e-6)
+
+
+def test_labels_without_sense_are_not_predicted_where_features_abound():
+  z, y, weight = make(40, 400)  # a small regularisation interpolates
+  chance = np.mean((y - y.mean(axis=0))**2)
+  for dtype in (np.float32, np.float64):
+    parts = [part.astype(dtype) for part in (z, y, weight)]
+    assert ridge.choose(*fit(*parts), *parts).error > .9 * chance
+  assert choosing.loo_error(z @ z.T, y) > .9 * chance
+
+
+def test_a_row_that_is_interpolated_is_predicted_by_nothing():
+  h = np.array([.5, 1. - 1e-7])
+  loo = ridge.leave_out(np.eye(2), np.eye(2), h)
+  np.testing.assert_allclose(loo, [[1., 0.], [.5, .5]])
