@@ -17,8 +17,13 @@ _MARGIN = .95
 _LENGTHS = (.5, 1.)
 
 
+def num_rows(num_inducing: int) -> int:
+  """How many rows `choose` has a use for."""
+  return max(2 * num_inducing, _ROWS, features_lib.SOME)
+
+
 def choose(
-    kernel: Any, x: np.ndarray, targets: np.ndarray, num_rows: int,
+    kernel: Any, x: np.ndarray, targets: np.ndarray, total: int,
     num_inducing: int, length_scale: float) -> features_lib.FeatureMap:
   """Returns a feature map.
 
@@ -26,7 +31,7 @@ def choose(
     kernel: 'linear', 'rbf', 'auto' or a kernel of TFP.
     x: some rows `[n, F]`, in random order.
     targets: their targets `[n, K]`.
-    num_rows: how many there are in all.
+    total: how many there are in all.
     num_inducing: inducing points, where there are more than twice as many rows.
     length_scale: of 'rbf', in median distances.
   """
@@ -39,7 +44,7 @@ def choose(
     kernel = features_lib.TFP(kernel)
   if kernel is None:
     return features_lib.Linear(x)
-  exact = num_rows == len(x) <= 2 * num_inducing
+  exact = total == len(x) <= 2 * num_inducing
   return features_lib.Nystrom(kernel, x if exact else x[:num_inducing])
 
 
@@ -49,10 +54,12 @@ def best_kernel(x: np.ndarray, targets: np.ndarray) -> features_lib.RBF | None:
   shift, scale = features_lib.location_and_scale(x)
   standard = (x - shift) / scale
   best, least = None, _MARGIN * loo_error(standard @ standard.T, targets)
-  for length in _LENGTHS:
-    for scaled in (False, True):
-      kernel = features_lib.RBF(x, length, scaled)
-      error = loo_error(kernel(x, x), targets)
+  for scaled in (False, True):
+    unit = features_lib.RBF(x, 1., scaled)
+    squares = unit.squares(x, x)
+    for length in _LENGTHS:
+      kernel = unit.times(length)
+      error = loo_error(kernel.of_squares(squares.copy()), targets)
       if error < least:
         best, least = kernel, error
   return best
@@ -74,11 +81,10 @@ def loo_error(kernel: np.ndarray, targets: np.ndarray) -> float:
   values, vectors = linalg.eigh(centred, driver='evd', overwrite_a=True)
   values = np.maximum(values, 0.)
   rotated = vectors.T @ (targets - targets.mean(axis=0))
-  squares = vectors**2
-  errors = []
-  for a in ridge.GRID * (values.mean() or 1.):
-    lost = a / (values + a)
-    rest = np.maximum(squares @ lost - 1. / len(kernel), 1e-12)
-    residual = vectors @ (lost[:, np.newaxis] * rotated)
-    errors.append(np.mean((residual / rest[:, np.newaxis])**2))
-  return min(errors)
+  grid = ridge.GRID * (values.mean() or 1.)
+  lost = grid / (values[:, np.newaxis] + grid)
+  rest = np.maximum(vectors**2 @ lost - 1. / len(kernel), 1e-12)
+  residual = np.tensordot(
+      vectors, lost[:, :, np.newaxis] * rotated[:, np.newaxis], 1)
+  return np.mean(
+      (residual / rest[:, :, np.newaxis])**2, axis=(0, 2)).min()

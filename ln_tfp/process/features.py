@@ -8,11 +8,13 @@ exact Gaussian process. Pivoting leaves out points that others imply.
 
 import abc
 from collections.abc import Callable
+import copy
 from typing import Any
 
 import numpy as np
 from scipy import linalg
-from scipy.spatial import distance
+
+SOME = 1_000  # rows to take scales from
 
 Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -42,11 +44,11 @@ class Linear(FeatureMap):
 
   def __init__(self, sample: np.ndarray):
     self.num_features = sample.shape[1]
-    self.shift, self.scale = location_and_scale(sample)
+    self.shift, self.scale = location_and_scale(sample[:SOME])
 
   def __call__(self, x: np.ndarray) -> np.ndarray:
     z = x - self.shift.astype(x.dtype)
-    z /= self.scale.astype(x.dtype)
+    z *= (1. / self.scale).astype(x.dtype)
     return z
 
 
@@ -88,22 +90,38 @@ class RBF:
     self.shift, self.scale = location_and_scale(sample)
     if not scaled:
       self.scale = np.ones_like(self.scale)
-    some = self._normalize(sample[:1_000].astype(np.float64))
-    distances = distance.pdist(some, 'sqeuclidean')
-    median = float(np.median(distances)) if distances.size else 0.
-    self.length = length * np.sqrt(median or 1.)
+    some = sample[:SOME].astype(np.float64)
+    squares = self.squares(some, some)[np.triu_indices(len(some), 1)]
+    median = float(np.median(squares)) if squares.size else 0.
+    # Most rows may be equal, but for rounding.
+    if median <= 1e-12 * (squares.mean() if squares.size else 0.):
+      median = 1.
+    self.length = length * float(np.sqrt(median))
+
+  def times(self, length: float) -> 'RBF':
+    """The kernel of so many times the length."""
+    result = copy.copy(self)
+    result.length = length * self.length
+    return result
 
   def _normalize(self, x):
     return (x - self.shift.astype(x.dtype)) / self.scale.astype(x.dtype)
 
-  def __call__(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
+  def squares(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """|x - z|^2 of normalised inputs `[n, F]` and `[M, F]`, `[n, M]`."""
     x, z = self._normalize(x), self._normalize(z)
     squares = x @ (-2. * z.T)
     squares += np.einsum('nf,nf->n', x, x)[:, np.newaxis]
     squares += np.einsum('mf,mf->m', z, z)
-    np.maximum(squares, 0., out=squares)
-    squares *= x.dtype.type(-.5 / self.length**2)
+    return np.maximum(squares, 0., out=squares)
+
+  def of_squares(self, squares: np.ndarray) -> np.ndarray:
+    """The kernel of squared distances, which it overwrites."""
+    squares *= squares.dtype.type(-.5 / self.length**2)
     return np.exp(squares, out=squares)
+
+  def __call__(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
+    return self.of_squares(self.squares(x, z))
 
 
 class TFP:

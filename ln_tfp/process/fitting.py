@@ -86,10 +86,14 @@ class Sample:
     x: `[n, F]`.
     votes: their labels.
     weight: `[n]`.
+    numbers: of the rows, `[n]`.
+    length: N, of all rows.
   """
   x: np.ndarray
   votes: votes_lib.Votes
   weight: np.ndarray
+  numbers: np.ndarray
+  length: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -103,7 +107,7 @@ class Solution:
     rounds: of relabelling; the last one predicts.
     wrong: estimated share of wrong labels, `[M]`.
     log_marginal_likelihood: of the targets as given.
-    leverage: of all rows `[N]`, where it is known.
+    leverages: of all rows `[N]`, where they are known.
   """
   features: features_lib.FeatureMap
   spectrum: ridge.Spectrum
@@ -111,7 +115,7 @@ class Solution:
   rounds: tuple[leave_one_out.Round, ...]
   wrong: np.ndarray
   log_marginal_likelihood: float
-  leverage: np.ndarray | None
+  leverages: np.ndarray | None
 
   @property
   def last(self) -> leave_one_out.Round:
@@ -128,10 +132,8 @@ class Solution:
 
   def leave_out(self, part: Part) -> leave_one_out.LeaveOneOut:
     """Predictions of rows that took part in the fit."""
-    if self.leverage is None:
-      h = leverages(self.spectrum, part, self.choice.regularization)
-    else:
-      h = self.leverage[part.range]
+    h = _leverages(
+        self.spectrum, part, self.choice.regularization, self.leverages)
     loc = leave_one_out.replay(self.rounds, part.z, h, part.votes)
     # A weight w stands for the noise sigma^2 / w of the row's own target.
     counts = part.weight > 0
@@ -144,12 +146,6 @@ class Solution:
         part.start, loc, h, scale * (1. + spread), scale * spread,
         self.last.noise.probabilities(loc),
         self.last.noise.posterior(loc, part.votes))
-
-
-def leverages(
-    spectrum: ridge.Spectrum, part: Part, a: float) -> np.ndarray:
-  """h, `[n]`."""
-  return ridge.leverage(spectrum.spread(part.z, a), part.weight)
 
 
 def sample_size(num_classes: int) -> int:
@@ -185,8 +181,15 @@ def solve(
       spectrum, cross, z[judged], targets[judged], sample.weight[judged],
       settings.regularization)
   a = choice.regularization
-  h = ridge.leverage(spectrum.spread(z, a), sample.weight)
-  target, rounds, all_leverages = targets, [], None
+  rest = slice(judged.stop, None)
+  h = np.append(choice.leverages, ridge.leverage(
+      spectrum.spread(z[rest], a), sample.weight[rest]))
+  target, rounds = targets, []
+  complete = passes is not None and len(z) == moments.rows
+  all_leverages = None
+  if complete:  # others have no weight
+    all_leverages = np.zeros(sample.length)
+    all_leverages[sample.numbers] = h
   log_marginal = spectrum.log_marginal_likelihood(cross, a, choice.variance)
   for number in range(settings.relabel_rounds + 1):
     now = leave_one_out.Round(*spectrum.solve(cross, a))
@@ -201,11 +204,22 @@ def solve(
     if number == settings.relabel_rounds or passes is None:
       break
     target = leave_one_out.relabel(sample.votes, posterior, h)
-    cross, all_leverages = _relabel_all(
-        spectrum, a, rounds, all_leverages, passes(features))
+    if complete:
+      cross = ridge.Cross(*now.coefficients.shape)
+      cross.add(z, target, sample.weight)
+    else:
+      cross, all_leverages = _relabel_all(
+          spectrum, a, rounds, all_leverages, passes(features))
   return Solution(
       features, spectrum, choice, tuple(rounds),
       share_of_wrong(posterior, sample), log_marginal, all_leverages)
+
+
+def _leverages(spectrum, part, a, known):
+  """h of some rows `[n]`, from those of all where they are known."""
+  if known is not None:
+    return known[part.range]
+  return ridge.leverage(spectrum.spread(part.z, a), part.weight)
 
 
 def _relabel_all(spectrum, a, rounds, known, parts):
@@ -213,7 +227,7 @@ def _relabel_all(spectrum, a, rounds, known, parts):
   cross = ridge.Cross(*rounds[0].coefficients.shape)
   found = []
   for part in parts:
-    h = leverages(spectrum, part, a) if known is None else known[part.range]
+    h = _leverages(spectrum, part, a, known)
     found.append(h)
     loc = leave_one_out.replay(rounds, part.z, h, part.votes)
     posterior = rounds[-1].noise.posterior(loc, part.votes)

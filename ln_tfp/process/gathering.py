@@ -50,7 +50,8 @@ class Gatherer:
       self._take(rows, self._reader.read(rows.y, rows.certain))
     self._sampled = True
     self.check_not_empty()
-    x, labels, _, certain = self._reservoir.rows()
+    x, labels, _, certain, _ = self._reservoir.rows(
+        choosing.num_rows(self._num_inducing))
     self._choose(x, labels, certain)
 
   def check_not_empty(self) -> None:
@@ -75,8 +76,8 @@ class Gatherer:
     if not self._sampled:
       self._take(rows, votes)
     if self._features is None:  # by the first rows, in random order if labelled
-      x, labels, _, certain = self._reservoir.rows() if self.num_rows else (
-          rows.x, votes.labels, None, votes.certain)
+      x, labels, _, certain, _ = self._reservoir.rows() if self.num_rows else (
+          rows.x, votes.labels, None, votes.certain, None)
       self._choose(x, labels, certain)
     if self._moments is None:
       self._moments = ridge.Moments(self._features.num_features)
@@ -90,11 +91,11 @@ class Gatherer:
             passes: fitting.Passes | None = None) -> fitting.Solution:
     """Puts the classes in order and fits; see `fitting.solve`."""
     order = self._reader.finish()
-    rows = slice(fitting.sample_size(len(order)))
-    x, labels, weight, certain = (
-        part[rows] for part in self._reservoir.rows())
+    x, labels, weight, certain, numbers = self._reservoir.rows(
+        fitting.sample_size(len(order)))
     votes = votes_lib.Votes(
         votes_lib.renumber(labels, order), len(order), certain)
     return fitting.solve(
         self._features, self._moments, self._cross.reorder(order),
-        fitting.Sample(x, votes, weight), settings, passes)
+        fitting.Sample(x, votes, weight, numbers, self._reservoir.length),
+        settings, passes)

@@ -27,6 +27,7 @@ import dataclasses
 
 import numpy as np
 from scipy import linalg
+from scipy import special
 
 from ln_tfp.process import votes as votes_lib
 
@@ -41,6 +42,7 @@ _MIN_VARIANCE = 1e-4
 _BOLD = 3.  # times beta
 _HELD_OUT = 1_000_000  # numbers n x K that the start is chosen by, at most
 _MIN_HELD_OUT = 2_000  # but no fewer rows
+_FEW = 50_000  # numbers n x K of which half are too few to learn from
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -129,7 +131,7 @@ def _held_out(loc, votes, weight, start):
   """Log-likelihood of each row by a model of other rows, `[n]`."""
   numbers = np.arange(len(loc))
   result = np.zeros(len(loc))
-  folds = 4 if loc.size <= _HELD_OUT // 2 else 2
+  folds = 4 if loc.size <= _FEW else 2
   for fold in range(folds):
     out = numbers % folds == fold
     model = _climb_with_prior(loc[~out], votes[~out], weight[~out], start)
@@ -194,7 +196,7 @@ class _Climb:
 
   def __init__(self, loc, votes, weight, kappas: Sequence[float] | None):
     """`kappas`: T's prior for each annotator; `None` leaves T alone."""
-    self._loc = loc
+    self._loc = np.asfortranarray(loc)  # most work is along the rows
     self._votes = votes
     self._weight = weight
     self._column = weight.astype(loc.dtype)[:, np.newaxis]
@@ -301,9 +303,17 @@ def _softmax(logits):
 
 def _posterior(model, logits, votes):
   """Returns q, p `[n, K]` and the log-likelihood of the votes `[n]`."""
+  transition = np.maximum(model.transition, _TINY)
+  if votes.plain is not None and not votes.certain.any():
+    # One factor T, no less than _TINY: no need of logarithms.
+    probabilities = special.softmax(logits, axis=1)
+    posterior = transition[0].astype(logits.dtype)[:, votes.plain].T
+    posterior *= probabilities
+    total = posterior.sum(axis=1, keepdims=True)
+    posterior /= total
+    return posterior, probabilities, np.log(total[:, 0])
   probabilities, log_probabilities = _softmax(logits)
-  log_transition = np.log(
-      np.maximum(model.transition, _TINY)).astype(logits.dtype)
+  log_transition = np.log(transition).astype(logits.dtype)
   joint = log_probabilities + votes.log_evidence(log_transition)
   top = joint.max(axis=1, keepdims=True)
   joint -= top

@@ -133,6 +133,12 @@ class Spectrum:
     return 1. / self.weight + np.einsum(
         'nf,nf->n', projected, projected).astype(np.float64)
 
+  def _spreads(self, projected, grid):
+    """The same for several regularisations, `[n, A]`."""
+    shrinkage = 1. / (self.eigenvalues[:, np.newaxis] + grid)
+    return 1. / self.weight + (
+        projected**2 @ shrinkage.astype(projected.dtype)).astype(np.float64)
+
   def rotate(self, cross: Cross) -> np.ndarray:
     """P^T w (Y - ybar), `[r, K]`."""
     return self.basis.T @ (
@@ -186,10 +192,12 @@ class Choice:
     regularization: a.
     error: mean over rows and classes of the squared residual.
     variance: sigma^2, mean of (1 - h) times the squared residual.
+    leverages: of the rows that were judged, `[n]`.
   """
   regularization: float
   error: float
   variance: float
+  leverages: np.ndarray
 
 
 def choose(
@@ -207,22 +215,30 @@ def choose(
   """
   rotated = spectrum.rotate(cross)
   mean = (cross.targets / spectrum.weight).astype(z.dtype)
-  grid = spectrum.grid if regularization is None else [regularization]
+  grid = (spectrum.grid if regularization is None
+          else np.array([regularization]))
+  damped = np.concatenate([  # [F, A K]: one product for all of the grid
+      (rotated / (spectrum.eigenvalues + a)[:, np.newaxis]).astype(z.dtype)
+      for a in grid], axis=1)
   sums = np.zeros([len(grid), 2])
-  for rows in _slices(len(z)):
+  leverages = np.empty([len(grid), len(z)])
+  for rows in _slices(len(z), damped.shape[1]):
     projected = spectrum.project(z[rows])
-    for number, a in enumerate(grid):
-      damped = rotated / (spectrum.eigenvalues + a)[:, np.newaxis]
-      h = leverage(spectrum._spread(projected, a), weight[rows])
+    means = np.split(projected @ damped, len(grid), axis=1)
+    leverages[:, rows] = leverage(
+        spectrum._spreads(projected, grid), weight[rows, np.newaxis]).T
+    for number, h in enumerate(leverages[:, rows]):
       residual = target[rows] - leave_out(
-          mean + projected @ damped.astype(z.dtype), target[rows], h)
+          mean + means[number], target[rows], h)
       square = weight[rows] * np.einsum('nk,nk->n', residual, residual)
       sums[number] += square.sum(), np.sum((1. - h) * square)
   errors, variances = sums.T / (target.shape[1] * weight.sum())
   best = int(np.argmin(errors))
   return Choice(float(grid[best]), float(errors[best]),
-                max(float(variances[best]), 1e-12))
+                max(float(variances[best]), 1e-12), leverages[best].copy())
 
 
-def _slices(size):
-  return [slice(i, i + _ROWS) for i in range(0, size, _ROWS)]
+def _slices(size, width=0):
+  """Slices of rows, of at most 2^22 numbers of this width."""
+  step = min(_ROWS, max(1, 2**22 // max(width, 1)))
+  return [slice(i, i + step) for i in range(0, max(size, 1), step)]

@@ -215,11 +215,13 @@ class Reservoir:
   drawn row after row, so the sample does not depend on the chunks.
 
   Attributes:
-    num_rows: how many rows of positive weight passed by.
+    length: how many rows passed by.
+    num_rows: how many of them of positive weight.
   """
 
   def __init__(self, random: np.random.Generator):
     self.num_rows = 0
+    self.length = 0
     self._random = random
     self._keys = np.empty(0)
     self._parts = None
@@ -227,7 +229,9 @@ class Reservoir:
   def add(self, x: np.ndarray, labels: np.ndarray, weight: np.ndarray,
           certain: np.ndarray) -> None:
     """Passes rows by: `[n, F]`, encoded labels `[n, ...]`, `[n]`, `[n]`."""
-    parts = x, labels, weight, certain
+    numbers = np.arange(self.length, self.length + len(x))
+    self.length += len(x)
+    parts = x, labels, weight, certain, numbers
     if self._parts is None:
       size = max(_MIN_SAMPLE, _SAMPLE_SIZE // max(x.shape[1], 1))
       # Memory that is never written to costs nothing.
@@ -250,7 +254,11 @@ class Reservoir:
         self._keys, np.empty(max(0, min(capacity, len(every)) - held)))
     self._keys[places] = every[comes]
 
-  def rows(self) -> tuple[np.ndarray, ...]:
-    """Returns x, labels, weight and certain of the sample."""
-    order = np.argsort(self._keys)
+  def rows(self, limit: int | None = None) -> tuple[np.ndarray, ...]:
+    """Returns x, labels, weight, certain and numbers of the sample.
+
+    Args:
+      limit: how many rows at most.
+    """
+    order = np.argsort(self._keys)[:limit]
     return tuple(part[order] for part in self._parts)

@@ -71,6 +71,13 @@ class Votes:
     return sparse.hstack(self.matrices, format='csr')
 
   @functools.cached_property
+  def plain(self) -> np.ndarray | None:
+    """The labels `[n]`, if each row has one: the usual case, which is fast."""
+    if self._soft or self.labels.shape[1] > 1 or not self.is_labelled.all():
+      return None
+    return self.labels[:, 0]
+
+  @functools.cached_property
   def is_labelled(self) -> np.ndarray:
     """Whether anybody says anything, bool `[n]`."""
     if self._soft:
@@ -100,6 +107,9 @@ class Votes:
     """
     if self.certain.any():
       posterior = np.where(self.certain[:, np.newaxis], 0., posterior)
+    if self.plain is not None:
+      return np.stack([np.bincount(self.plain, column, self.num_classes)
+                       for column in posterior.T])[np.newaxis]
     counts = (self._beside.T @ posterior).astype(np.float64)
     shape = self.num_annotators, self.num_classes, self.num_classes
     return np.swapaxes(counts.reshape(shape), 1, 2)
