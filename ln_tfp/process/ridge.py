@@ -106,16 +106,15 @@ class Spectrum:
     variance = np.maximum(np.diag(gram), 0.) / moments.weight
     varies = variance > 1e-10 * (np.diag(moments.gram) / moments.weight)
     scale = np.where(varies, np.sqrt(variance) if standardize else 1., np.inf)
-    eigenvalues, vectors = linalg.eigh(
-        gram / scale[:, np.newaxis] / scale, driver='evd', overwrite_a=True,
-        check_finite=False)
+    eigenvalues, vectors = _decompose(
+        gram / scale[:, np.newaxis] / scale, moments.rows)
     return cls(moments.rows, moments.weight, moments.log_weight, mean,
                vectors / scale[:, np.newaxis], np.maximum(eigenvalues, 0.))
 
   @property
   def grid(self) -> np.ndarray:
     """Regularisations to choose from."""
-    mean = self.eigenvalues.mean() if self.eigenvalues.size else 0.
+    mean = self.eigenvalues.sum() / max(len(self.mean), 1)
     return GRID * (mean or 1.)
 
   def project(self, z: np.ndarray) -> np.ndarray:
@@ -163,6 +162,23 @@ class Spectrum:
                - self.log_weight
                + (self.rows - 1) * math.log(2. * math.pi * variance))
     return float(np.sum(-.5 * (log_det + (total - explained) / variance)))
+
+
+def _decompose(gram, rows):
+  """Eigenvalues and -vectors of a matrix of rank below `rows`, but for zeros.
+
+  Few rows of many features: Cholesky's factor is narrow, and its singular
+  vectors are cheaper than eigenvectors of the whole.
+  """
+  if 2 * rows > len(gram):
+    return linalg.eigh(
+        gram, driver='evd', overwrite_a=True, check_finite=False)
+  factor, order, rank, _ = linalg.lapack.dpstrf(
+      gram, lower=1, tol=1e-10 * np.diag(gram).max())
+  narrow = np.empty([len(gram), min(rank, rows)])
+  narrow[order - 1] = np.tril(factor)[:, :narrow.shape[1]]
+  vectors, singular, _ = linalg.svd(narrow, full_matrices=False)
+  return singular**2, vectors
 
 
 def leverage(spread: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -58,9 +58,9 @@ def test_the_fit_is_that_of_penalised_least_squares(a):
       atol=1e-11)
 
 
-@pytest.mark.parametrize('size', [40, 4])  # 4: fewer rows than features
-def test_leaving_out_a_row_is_refitting_without_it(size):
-  z, y, weight = make(size)
+@pytest.mark.parametrize('size, num_features', [(40, 5), (4, 5), (6, 20)])
+def test_leaving_out_a_row_is_refitting_without_it(size, num_features):
+  z, y, weight = make(size, num_features)
   loo, _ = leave_out_all(z, y, weight, .3)
   for i in range(size):
     rest = np.arange(size) != i
