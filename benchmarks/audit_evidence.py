@@ -22,6 +22,7 @@ from benchmarks import audit_contestants
 from experiments import data
 import ln_tfp
 from ln_tfp import files
+from ln_tfp.audit import auditing
 from ln_tfp.audit.command import fitting
 
 CELLS = ('digits/sym:0.4', 'digits/asym:0.3', 'digits/none',
@@ -35,12 +36,15 @@ def run(part: audit_cells.Part) -> dict[str, dict]:
   recorder = ln_tfp.MarginRecorder(part.features, part.given)
   model = fitting.fit(
       part.features, part.given, part.num_classes, callbacks=[recorder])
-  verdicts = {}
-  for kind in ('frozen', 'features', 'outputs', 'auto'):
-    report = ln_tfp.audit_labels(
-        model, part.features, part.given, evidence=kind)
-    verdicts[kind] = audit_contestants.Verdict(
-        report.quality, report.is_issue, report.noise_rate)
+  reports = {
+      kind: ln_tfp.audit_labels(
+          model, part.features, part.given, evidence=kind)
+      for kind in ('frozen', 'features', 'outputs')}
+  reports['auto'] = auditing.decide(reports)
+  verdicts = {
+      kind: audit_contestants.Verdict(
+          report.quality, report.is_issue, report.noise_rate)
+      for kind, report in reports.items()}
   verdicts['margins'] = audit_contestants.Verdict(recorder.margins)
   ranks = stats.rankdata(recorder.margins)
   for kind in ('frozen', 'features'):

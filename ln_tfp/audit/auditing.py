@@ -1,5 +1,6 @@
 """`audit_labels`: from a model and labelled examples to a report."""
 
+from collections.abc import Mapping
 from collections.abc import Sequence
 import dataclasses
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 import numpy as np
+from scipy import stats
 
 from ln_tfp import heads
 from ln_tfp import losses
@@ -51,7 +53,8 @@ def audit_labels(
   - 'outputs': the head's own outputs, although it was trained on these very
     labels; see `ln_tfp.audit.judging.evidence`.
 
-  'auto' chooses among them; docs/audit.md has the rule and the measurements.
+  'auto' chooses between the first two, and gives the model's own outputs a say
+  in the order; docs/audit.md has the rule and the measurements.
 
   Args:
     model: Keras model whose output comes from a `LogisticNormalHead`, trained
@@ -104,7 +107,7 @@ def audit_labels(
       for kind, features in run.features.items()}
   reports['outputs'] = _judge_by_outputs(
       outputs, head, label_smoothing, given, ids, certain, run.prints)
-  report = reports[_choose(reports) if evidence == 'auto' else evidence]
+  report = decide(reports) if evidence == 'auto' else reports[evidence]
   report = dataclasses.replace(report, **_likelihoods(
       outputs, classes, report.alternative, head, label_smoothing))
   positions = np.flatnonzero(kept)
@@ -170,14 +173,44 @@ def _judge_by_features(features, given, ids, certain):
       class_names=given.class_names, ignore_class=given_lib.MISSING)
 
 
+def decide(
+    reports: Mapping[str, report_lib.LabelReport]) -> report_lib.LabelReport:
+  """Returns the report of 'auto' from those of each kind of evidence."""
+  kind = _choose(reports)
+  if kind != 'frozen':
+    return reports[kind]
+  return _reorder(reports['frozen'], reports['outputs'])
+
+
+def _reorder(
+    frozen: report_lib.LabelReport,
+    outputs: report_lib.LabelReport) -> report_lib.LabelReport:
+  """Lets a model have a say in the order of labels, by ranks.
+
+  Its say is the squared share of the wrong labels that it has not learnt by
+  heart, by the estimate of `frozen`; none if it agrees with fewer labels than
+  `frozen` predicts unseen. How many labels are wrong is left to `frozen`.
+  """
+  agreed, rate = outputs.trust.accuracy, frozen.noise_rate
+  if agreed < frozen.trust.accuracy or rate <= 0.:
+    return frozen
+  say = min(1., (1. - agreed) / rate)**2
+  ranks = stats.rankdata(frozen.quality) + say * stats.rankdata(outputs.quality)
+  wrong = np.empty_like(frozen.wrong_probability)
+  wrong[np.argsort(-ranks, kind='stable')] = np.sort(frozen.wrong_probability)
+  wrong = np.where(frozen.certain, 0., wrong)
+  return dataclasses.replace(
+      frozen, quality=1. - wrong, wrong_probability=wrong).flag()
+
+
 def _choose(reports):
   """Returns the kind of evidence to take.
 
   A model that agrees with more labels than are right, by the estimate from
   what training could not spoil, has learnt wrong ones by heart: neither its
   features nor its outputs can be trusted. Otherwise its features are taken if
-  they predict more labels without having seen them: by more than chance, and by
-  a point at least, as a little of what is learnt by heart is in them, too.
+  they predict more than twice as many labels beyond chance without having seen
+  them: a little of what is learnt by heart is in them, too.
   """
   frozen, features, outputs = (
       reports.get(kind) for kind in ('frozen', 'features', 'outputs'))
@@ -187,10 +220,9 @@ def _choose(reports):
     by_heart = features.is_issue.sum() < outputs.is_issue.sum()
     return 'outputs' if by_heart else 'features'
   by_heart = outputs.trust.accuracy > 1. - frozen.noise_rate
-  gain = np.subtract(*(
-      (report.nearest_classes[:, 0] == report.given).astype(int)
-      for report in (features, frozen)))
-  better = gain.sum() > max(.01 * len(gain), 2. * np.sqrt(np.abs(gain).sum()))
+  known, learnt = (report.trust.accuracy - report.trust.chance
+                   for report in (frozen, features))
+  better = learnt > 2. * max(known, 0.)
   return 'features' if better and not by_heart else 'frozen'
 
 

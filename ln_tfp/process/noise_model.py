@@ -191,7 +191,7 @@ def _shrink(counts, kappa, rate):
 class _Climb:
   """One ascent of the penalised likelihood.
 
-  Every step ends at an objective no lower than before.
+  Every step ends at an objective no lower than before, but for rounding.
   """
 
   def __init__(self, loc, votes, weight, kappas: Sequence[float] | None):
@@ -232,13 +232,14 @@ class _Climb:
     posterior, probabilities = state
     transition, rates = self._maximize_transition(model, posterior)
     log_step, bias_step = self._newton(model, posterior, probabilities)
+    lowest = value - np.finfo(self._loc.dtype).eps * abs(value)
     for scale in (1., .5, .25, .1, 0.):
       bias = model.bias + scale * bias_step
       trial = NoiseModel(
           float(model.inverse_temperature * np.exp(scale * log_step)),
           bias - bias.mean(), transition)
       new_value, new_state = self._evaluate(trial, rates)
-      if new_value >= value:
+      if new_value >= lowest:
         self._rates = rates
         return trial, new_value, new_state
     return model, value, state

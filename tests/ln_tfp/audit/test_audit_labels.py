@@ -2,14 +2,17 @@
 
 import builtins
 import csv
+import dataclasses
 
 import keras
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 import tensorflow as tf
 
 import ln_tfp
+from ln_tfp.audit import auditing
 
 K = 4
 T = .01
@@ -276,8 +279,6 @@ def test_wrong_labels_learnt_by_heart_are_found_before_the_trained_layers():
       x, given, *(keras.layers.Dense(256, activation='relu') for _ in range(3)),
       epochs=60)
   auto = ln_tfp.audit_labels(model, x, given)
-  frozen = ln_tfp.audit_labels(model, x, given, evidence='frozen')
-  np.testing.assert_array_equal(auto.quality, frozen.quality)
   wrong = given != true
   assert np.mean(auto.is_issue[wrong]) > .8
   assert np.mean(auto.is_issue[~wrong]) < .05
@@ -418,3 +419,26 @@ def test_a_model_of_tokens_is_judged_by_what_it_has():
   assert len(ln_tfp.audit_labels(model, tokens, given)) == 60
   with pytest.raises(ValueError, match="cannot be 'frozen'"):
     ln_tfp.audit_labels(model, tokens, given, evidence='frozen')
+
+
+def test_a_model_has_a_say_in_the_order_as_far_as_it_has_learnt_no_noise():
+  x, given, _ = _clouds()
+  frozen = ln_tfp.audit_features(x, given)
+  rate, unseen = frozen.noise_rate, frozen.trust.accuracy
+
+  def decide(agreed):
+    opinion = dataclasses.replace(
+        frozen, quality=frozen.quality[::-1],
+        trust=dataclasses.replace(frozen.trust, class_accuracy=np.where(
+            np.isnan(frozen.trust.class_accuracy), np.nan, agreed)))
+    return auditing.decide(dict(frozen=frozen, outputs=opinion))
+
+  for agreed in (1., unseen - .01):  # all by heart, or a poor model
+    np.testing.assert_array_equal(decide(agreed).quality, frozen.quality)
+  asked = decide(1. - .5 * rate)
+  ranks = stats.rankdata(frozen.quality)
+  np.testing.assert_array_equal(
+      np.argsort(asked.quality, kind='stable')[:20],
+      np.argsort(ranks + .25 * ranks[::-1], kind='stable')[:20])
+  np.testing.assert_allclose(
+      np.sort(asked.quality), np.sort(frozen.quality), atol=1e-12)
