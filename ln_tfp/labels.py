@@ -52,7 +52,7 @@ class Labels:
   def __init__(self, y_true: Tensor, batch_shape: tuple[int | None, ...],
                num_classes: int, ignore_class: int | None = None,
                num_columns: int | None = None, classes_only: bool = False):
-    y_true = ops.convert_to_tensor(y_true)
+    y_true = backend.read_labels(y_true)
     dtype = keras.backend.standardize_dtype(y_true.dtype)
     if dtype.startswith(('string', 'complex')):
       raise ValueError('Argument `y_true` must hold numbers. Received: a '
@@ -80,16 +80,9 @@ class Labels:
 
   def _read_whole(self, y_true, ignore_class):
     """Returns integers, which of them are classes, and which are ignored."""
-    if keras.backend.is_float_dtype(y_true.dtype):
-      is_whole = ops.equal(ops.floor(y_true), y_true)
-    else:  # The wide ones stay wide, lest 2**32 become 0.
-      wide = keras.backend.standardize_dtype(y_true.dtype) in (
-          'int64', 'uint32', 'uint64')
-      y_true = ops.cast(y_true, backend.WIDEST_INTEGER if wide else 'int32')
-      is_whole = None
     valid = ops.logical_and(y_true >= 0, y_true < self.num_classes)
-    if is_whole is not None:
-      valid = ops.logical_and(valid, is_whole)
+    if keras.backend.is_float_dtype(y_true.dtype):
+      valid = ops.logical_and(valid, ops.equal(ops.floor(y_true), y_true))
     ignored = None
     if ignore_class is not None:
       ignored = ops.equal(y_true, ops.cast(ignore_class, y_true.dtype))
@@ -221,7 +214,7 @@ def without_uncounted(y_true: Tensor, num_dims: int, *weights: Tensor | None):
   """
   for weight in weights:
     if weight is not None:
-      y_true = ops.convert_to_tensor(y_true)
+      y_true = backend.read_labels(y_true)
       counts = ops.not_equal(weight, ops.cast(0, weight.dtype))
       for _ in range(len(y_true.shape) - num_dims):
         counts = ops.expand_dims(counts, axis=-1)

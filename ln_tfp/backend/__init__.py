@@ -5,6 +5,7 @@ functions, and TensorFlow's is imported under no other backend:
 
 | function         |                                                      |
 |------------------|------------------------------------------------------|
+| `read_labels`    | a tensor in which no label has become another one    |
 | `require`        | an error where labels are invalid, if one can be had |
 | `normal`         | random numbers that follow from integers             |
 | `next_seed`      | other integers for every step of a training          |
@@ -29,20 +30,20 @@ if not IS_TENSORFLOW and NAME != 'jax':
       f'KERAS_BACKEND={NAME}.')
 
 if IS_TENSORFLOW:
-  from ln_tfp.backend.on_tensorflow import WIDEST_INTEGER
   from ln_tfp.backend.on_tensorflow import first_id
   from ln_tfp.backend.on_tensorflow import log_of_product
   from ln_tfp.backend.on_tensorflow import next_seed
   from ln_tfp.backend.on_tensorflow import normal
   from ln_tfp.backend.on_tensorflow import places
+  from ln_tfp.backend.on_tensorflow import read_labels
   from ln_tfp.backend.on_tensorflow import require
 else:
-  from ln_tfp.backend.on_others import WIDEST_INTEGER
   from ln_tfp.backend.on_others import first_id
   from ln_tfp.backend.on_others import log_of_product
   from ln_tfp.backend.on_others import next_seed
   from ln_tfp.backend.on_others import normal
   from ln_tfp.backend.on_others import places
+  from ln_tfp.backend.on_others import read_labels
   from ln_tfp.backend.on_others import require
 
 

@@ -9,7 +9,28 @@ import numpy as np
 from ln_tfp import random
 
 Tensor = Any
-WIDEST_INTEGER = 'int32'
+_INT32 = np.iinfo(np.int32)
+
+
+def read_labels(labels: Any) -> Tensor:
+  """Returns a tensor; integers are int32, and beyond it one that is no class.
+
+  Else 2**32 would become 0: JAX cuts arrays when it makes tensors of them. When
+  they are arguments of what it compiles, as in `fit`, it does so before
+  anything of ours is called.
+  """
+  if ops.is_tensor(labels):
+    library, dtype = ops, keras.backend.standardize_dtype(labels.dtype)
+  else:
+    labels = np.asarray(labels)
+    library, dtype = np, labels.dtype.name
+  if dtype in ('int64', 'uint32', 'uint64'):
+    low = 0 if dtype.startswith('u') else _INT32.min
+    labels = library.clip(labels, low, _INT32.max)
+  labels = ops.convert_to_tensor(labels)
+  if dtype.startswith(('int', 'uint', 'bool')):
+    labels = ops.cast(labels, 'int32')
+  return labels
 
 
 def require(result: Tensor, valid: Tensor, values: Tensor,

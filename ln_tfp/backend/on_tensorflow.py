@@ -8,7 +8,15 @@ import tensorflow as tf
 
 from ln_tfp import random
 
-WIDEST_INTEGER = 'int64'
+_WIDE = (tf.int64, tf.uint32, tf.uint64)
+
+
+def read_labels(labels: Any) -> tf.Tensor:
+  """Returns a tensor; integers are int32, or int64 where they may be wide."""
+  labels = keras.ops.convert_to_tensor(labels)
+  if labels.dtype.is_integer or labels.dtype.is_bool:
+    labels = tf.cast(labels, tf.int64 if labels.dtype in _WIDE else tf.int32)
+  return labels
 
 
 def require(result: tf.Tensor, valid: tf.Tensor, values: tf.Tensor,

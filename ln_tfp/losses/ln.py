@@ -8,6 +8,7 @@ import keras
 from keras import ops
 import numpy as np
 
+from ln_tfp import backend
 from ln_tfp import checks
 from ln_tfp import heads
 from ln_tfp import labels as labels_lib
@@ -54,7 +55,7 @@ def _nll(y_true: base.Tensor, y_pred: base.Tensor,
         size)
     return labels.finish(
         -y_pred.log_prob(labels.smoothed(t, y_pred.dtype.name)))
-  y_true = ops.convert_to_tensor(y_true)
+  y_true = backend.read_labels(y_true)
   y_pred = _restore_squeezed(y_true, y_pred, num_classes)
   loc, diag, *columns = heads.rows(y_pred)
   dims = loc.shape[-1]

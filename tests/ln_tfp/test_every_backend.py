@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 
 if keras.backend.backend() != 'tensorflow':
-  sys.modules['tensorflow'] = None
+
+  class WithoutTensorFlow:
+    """With `None` in `sys.modules` Keras would believe that it is there."""
+
+    def find_spec(self, name, path=None, target=None):
+      if name.partition('.')[0] in ('tensorflow', 'tf_keras'):
+        raise ModuleNotFoundError(f'No module named {name!r}', name=name)
+
+  sys.meta_path.insert(0, WithoutTensorFlow())
 
 import ln_tfp
 from ln_tfp import backend
@@ -110,6 +118,27 @@ def test_compiled_a_label_that_is_no_class_is_nan_in_loss_and_metrics(name):
     assert np.isnan(evaluate(np.where(np.arange(8) == 2, bad, y))).all()
 
 
+@not_on_tensorflow  # test_labels has what it does there
+@pytest.mark.parametrize('dtype', ['int64', 'uint32', 'uint64'])
+@pytest.mark.parametrize('weights', [None, np.ones(2)])
+def test_a_label_beyond_int32_does_not_become_a_class(dtype, weights):
+  outputs = keras.ops.ones([2, 3, K])
+  wide = np.array([1, 2**31 + 1 if dtype == 'uint32' else 2**32 + 1], dtype)
+
+  def metric(labels):
+    accuracy = ln_tfp.Accuracy()
+    accuracy.update_state(labels, outputs, weights)
+    return accuracy.result()
+
+  for value in (
+      metric, lambda labels: ln_tfp.nll(labels, outputs)[1],
+      lambda labels: ln_tfp.NegativeLogLikelihood()(labels, outputs, weights),
+      lambda labels: losses.generalized_cross_entropy(
+          labels, outputs[:, 0])[1]):
+    assert np.isfinite(value(np.ones(2, dtype)))
+    assert np.isnan(value(wide))
+
+
 def test_labels_that_are_ignored_masked_or_of_weight_zero_do_not_count():
   outputs = next(
       outputs for name, _, outputs in backends.cases() if 'rank 1' in name)
@@ -196,7 +225,7 @@ def test_forward_correction_of_soft_labels_keeps_what_underflows():
 
 
 @pytest.mark.slow
-def test_both_audits_and_the_process_find_the_wrong_labels(trained):
+def test_both_audits_find_the_wrong_labels(trained):
   x, y = blobs()
   is_wrong = np.arange(180) % 11 == 0
   noisy = np.where(is_wrong, (y + 1) % K, y)
@@ -204,12 +233,17 @@ def test_both_audits_and_the_process_find_the_wrong_labels(trained):
                  ln_tfp.audit_labels(trained, x, noisy)):
     wrong, right = report.quality[is_wrong], report.quality[~is_wrong]
     assert np.mean(wrong[:, np.newaxis] < right) > .95
-  # Keras's layer for the other kernel, Normalization, is TensorFlow's.
-  process = ln_tfp.LogisticNormalProcess('linear').fit(x, noisy)
+
+
+@pytest.mark.parametrize('kernel', ['linear', 'rbf'])
+def test_the_process_becomes_a_plain_model_that_is_saved(kernel, tmp_path):
+  x, y = blobs()
+  process = ln_tfp.LogisticNormalProcess(kernel, num_inducing=40).fit(x, y)
   assert process.score(x, y) > .95
+  process.to_keras().save(tmp_path / 'process.keras')
+  loaded = keras.models.load_model(tmp_path / 'process.keras')
   np.testing.assert_allclose(
-      process.to_keras().predict(x, verbose=0), process.predict_proba(x),
-      atol=1e-4)
+      loaded.predict(x, verbose=0), process.predict_proba(x), atol=1e-4)
 
 
 def test_callbacks_of_the_audit_and_of_early_stopping_run():
