@@ -105,17 +105,20 @@ def _affine(solution):
 
 
 def _rbf(features, inputs):
-  """k(x, Z) by Keras's layers: -|x - z|^2 / (2 l^2) is a sum of three terms."""
+  """k(x, Z) by Keras's layers: -|x - z|^2 / (2 l^2) is linear in x and |x|^2.
+
+  One dense layer has all of it. With |x|^2 added behind it, `predict` on
+  TensorFlow was seen to be wrong where the same model, called, was right.
+  """
   kernel = features.kernel
   x = keras.layers.Normalization(
       mean=kernel.shift, variance=kernel.scale**2, dtype='float32')(inputs)
   z = (features.points.astype(np.float64) - kernel.shift) / kernel.scale
   half = .5 / kernel.length**2
-  products = _dense(2. * half * z.T, -half * np.sum(z**2, axis=1))(x)
   norms = keras.layers.Dot(axes=-1, dtype='float32')([x, x])
-  norms = keras.layers.Rescaling(-half, dtype='float32')(norms)
-  exponent = keras.layers.Add(dtype='float32')([products, norms])
-  return keras.layers.Activation('exponential', dtype='float32')(exponent)
+  x = keras.layers.Concatenate(dtype='float32')([x, norms])
+  weights = half * np.vstack([2. * z.T, -np.ones([1, len(z)])])
+  return _dense(weights, -half * np.sum(z**2, axis=1), 'exponential')(x)
 
 
 def _dense(kernel, bias, activation=None):
