@@ -19,6 +19,7 @@ def _restore_flags():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_table_and_a_figure_come_from_measurements_made_once(
     tmp_path, monkeypatch):
   monkeypatch.setattr(many_classes, '_BATCH', 64)

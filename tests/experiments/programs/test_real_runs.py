@@ -12,7 +12,7 @@ from tests.experiments.programs import calling
 
 _ROOT = pathlib.Path(__file__).resolve().parents[3]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
 @pytest.fixture(name='directory', scope='module')

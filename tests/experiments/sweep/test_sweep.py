@@ -352,6 +352,7 @@ def test_weights_that_are_needed_and_gone_mean_a_new_training(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_killed_training_goes_on_where_it_was(tmp_path):
   """With a real worker: killed in the middle, tried again, finished."""
   [run] = _runs('LN')

@@ -29,7 +29,10 @@ class _InterruptError(Exception):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize('name', STATEFUL)
+@pytest.mark.parametrize('name', [
+    pytest.param(name, marks=(
+        [] if name in ('SGN', 'SOP') else pytest.mark.thorough))
+    for name in STATEFUL])
 def test_an_interrupted_run_ends_bit_identical(tmp_path, monkeypatch, name):
   hyperparameters = {'SOP': {'rate_u': 1e3, 'rate_v': 1e3},
                      'SGN': {'alpha': .5, 'decay': .5}}.get(name, {})

@@ -13,6 +13,7 @@ from tests import forks
 from tests.experiments.training import loopback
 from tests.experiments.training import replicas_of_needs
 
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 _SECONDS = 300
 # 1,170 training examples: parts of 83 and 84, and a last batch of one, which
 # leaves a replica with nothing.
@@ -110,7 +111,6 @@ def _mirrored(tmp_path_factory):
   return output.splitlines(), directory
 
 
-@pytest.mark.slow
 def test_two_replicas_train_as_one(alone, mirrored):
   lines, directory = mirrored
   results = _results(lines[:3])
@@ -118,7 +118,6 @@ def test_two_replicas_train_as_one(alone, mirrored):
   _check_agreement(alone, results, directory)
 
 
-@pytest.mark.slow
 def test_state_of_examples_and_second_networks_are_those_of_one_replica(
     mirrored):
   changes = json.loads(mirrored[0][7])
@@ -126,7 +125,6 @@ def test_state_of_examples_and_second_networks_are_those_of_one_replica(
   assert max(changes.values()) < 2e-5, changes
 
 
-@pytest.mark.slow
 def test_what_several_replicas_cannot_do_is_refused(mirrored):
   batch, jit, remainder = mirrored[0][3:6]
   assert '`batch_size` must be at least the number of replicas, 2' in batch
@@ -134,13 +132,10 @@ def test_what_several_replicas_cannot_do_is_refused(mirrored):
   assert 'which leaves 1.' in remainder
 
 
-@pytest.mark.slow
 def test_moving_averages_become_equal_on_all_replicas(mirrored):
   assert mirrored[0][6] == 'True True True'
 
 
-@pytest.mark.slow
-@pytest.mark.thorough
 def test_two_workers_train_as_one_and_only_the_chief_writes(alone, tmp_path):
   chief, other = tmp_path / 'chief', tmp_path / 'other'
   with loopback.workers(*(
