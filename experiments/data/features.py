@@ -153,14 +153,18 @@ def _progress(path: pathlib.Path) -> pathlib.Path:
 
 
 def _state(progress: pathlib.Path, digest: str) -> dict[str, Any]:
-  """Returns how far an interrupted call of the same backbone came."""
+  """Returns how far an interrupted call of the same backbone came.
+
+  A file that does not say so is as none: the split is embedded anew.
+  """
   try:
-    state = json.loads(progress.read_text(encoding='utf-8'))
-  except FileNotFoundError:
-    state = {}
-  if state.get('digest') != digest:
-    return {'digest': digest, 'done': 0}
-  return state
+    state = files.read_json(progress, 2**20)
+  except (OSError, ValueError):
+    state = None
+  if isinstance(state, dict) and state.get('digest') == digest and (
+      isinstance(state.get('done'), int)):
+    return state
+  return {'digest': digest, 'done': 0}
 
 
 def _read_provenance(folder: pathlib.Path) -> dict[str, Any]:

@@ -90,6 +90,16 @@ def test_an_interrupted_embedding_goes_on_and_a_finished_one_is_kept(
   assert not seen
 
 
+@pytest.mark.parametrize('content', ['{"dig', '[]', '{"done": "all"}', '\xff'])
+def test_progress_that_cannot_be_read_is_no_progress(
+    source, backbone, tmp_path, content):
+  folder = tmp_path / 'features' / 'cifar10'
+  folder.mkdir(parents=True)
+  (folder / 'train.progress.json').write_text(content, encoding='latin-1')
+  features.embed(source, backbone, tmp_path)
+  assert len(data.load('cifar10_features', tmp_path).train) == 50
+
+
 def test_another_backbone_replaces_the_features_of_the_first(
     source, backbone, tmp_path):
   features.embed(source, backbone, tmp_path)
