@@ -22,6 +22,7 @@ class Estimates:
 
   def __init__(self, entries: Iterable[index.Entry] = ()):
     self._seconds = {}  # kind -> [(seconds per epoch, seconds beside them)]
+    self._medians = {}  # kind -> the same; of the kinds that were asked for
     for entry in entries:
       self._learn(entry)
 
@@ -34,12 +35,16 @@ class Estimates:
       for kind in _kinds(*entry.kind):
         self._seconds.setdefault(kind, []).append(
             (entry.epoch_seconds, entry.beside_seconds))
+        self._medians.pop(kind, None)
 
   def seconds(self, run: training.Run) -> float:
     """Of the same data set, network and method, or of the next best."""
     for kind in _kinds(run.dataset, run.model, run.method):
       if kind in self._seconds:
-        epoch, beside = map(statistics.median, zip(*self._seconds[kind]))
+        if kind not in self._medians:
+          self._medians[kind] = tuple(
+              map(statistics.median, zip(*self._seconds[kind])))
+        epoch, beside = self._medians[kind]
         return run.epochs * epoch + beside
     return _START_SECONDS + run.epochs * data.traits(run.dataset).epoch_seconds
 

@@ -283,6 +283,9 @@ def test_the_estimate_follows_finished_runs():
   assert estimates.knows(other)
   assert estimates.seconds(longer) == pytest.approx(4 + 20 * 1.5)
   assert estimates.seconds(other) == pytest.approx(7)
+  document['seconds'] = {'wall': 9., 'steps': 1., 'epochs': [2., 3.]}
+  estimates.add(training.Result(**document))
+  assert estimates.seconds(longer) == pytest.approx(4 + 20 * 2)
 
 
 def test_workers_share_out_threads_and_gpus():
@@ -394,3 +397,20 @@ def test_the_time_left_follows_the_pace_of_the_runs(monkeypatch):
   display.note(run.key, told | {'epoch': 51})
   display.show(0, 1, 0, 2)
   assert '3 min left' in stream.getvalue()  # 49 epochs of 4 s
+
+
+def test_messages_of_runs_do_not_make_the_driver_work(monkeypatch):
+  """With a thousand runs to come, each epoch's message would."""
+  now, asked = 100., []
+  monkeypatch.setattr(time, 'monotonic', lambda: now)
+  estimates = estimates_lib.Estimates()
+  monkeypatch.setattr(
+      estimates, 'seconds', lambda run: asked.append(run) or 60.)
+  stream, runs = io.StringIO(), _runs('CE', 'LN')
+  display = progress.Display(stream, runs, 0, estimates)
+  for _ in range(100):
+    display.show(0, 2, 0, 2)
+  assert len(asked) == len(runs)
+  now += 60
+  display.show(1, 1, 0, 2)
+  assert '1/2 runs' in stream.getvalue()
