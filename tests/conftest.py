@@ -26,6 +26,25 @@ if 'PYTEST_XDIST_WORKER' in os.environ:
 import pytest
 
 
+@pytest.fixture(autouse=True, scope='session')
+def built_optimizers():
+  """Optimisers have their variables before `fit` traces a training step.
+
+  A step that makes variables is traced twice, which takes as long again.
+  """
+  import keras  # after the lines above
+  make = keras.Model.make_train_function
+
+  def build_and_make(model, force=False):
+    if model.built and not model.optimizer.built:
+      model.optimizer.build(model.trainable_variables)
+    return make(model, force)
+
+  with pytest.MonkeyPatch.context() as patches:
+    patches.setattr(keras.Model, 'make_train_function', build_and_make)
+    yield
+
+
 @pytest.fixture(autouse=True)
 def fixed_seeds():
   """Every test starts with the same seeds, whichever ran before it."""
