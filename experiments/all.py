@@ -191,7 +191,7 @@ def forecast(chosen: list[Job]) -> None:
 
 def main(argv):
   del argv
-  app.refuse('dataset', 'methods', 'noise')
+  app.refuse('dataset', 'methods', 'noise', 'grid')
   chosen = list(jobs())
   if FLAGS.dry_run:
     forecast(chosen)

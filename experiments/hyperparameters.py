@@ -2,12 +2,17 @@
 
     python -m experiments.hyperparameters
     python -m experiments.hyperparameters --dataset=digits --noise=sym:0.4
+    python -m experiments.hyperparameters --grid=ratio --methods=LN
 
 One seed a point; the winner has the highest accuracy on the noisy validation
 set at the end of training, of equal ones that with the best mean over the last
 ten epochs. The paper's winners stand below ours. The winners
 are also written to OUTPUT_DIR/tuned/DATASET.csv, in the form of the files in
 experiments/paper/tuned; the CSV file of the table has all points.
+
+--grid=ratio searches LN over lambda / tau and tau, nine points as well. The
+other programs take the winners that they find in OUTPUT_DIR/tuned before those
+of the repository: a directory of its own keeps the two searches apart.
 
 Data sets: all of synthetic_noise and natural_noise (default: digits).
 Noise: by default the whole table of the data set: none, three symmetric and
@@ -23,12 +28,18 @@ import io
 import itertools
 import pathlib
 
+from absl import flags
+
 from experiments.cli import app
 from experiments.cli import pairs
 from experiments.output import tables
 from experiments.paper import grids
 from experiments.paper import tuned
 from experiments.sweep import csv_files
+
+flags.DEFINE_enum(
+    'grid', 'paper', ['paper', 'ratio'],
+    "The points of the search: the paper's, or for LN lambda / tau and tau.")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +131,8 @@ def main(argv):
   noises = app.noises(
       grids.NATURAL_NOISES.get(base.dataset, grids.SYNTHETIC_NOISES))
   methods = app.methods(grids.SEARCHED)
-  points = {(method, noise): app.search_points(base, method, noise)
+  points = {(method, noise): app.search_points(
+                base, method, noise, app.FLAGS.grid)
             for method in methods for noise in noises}
   results = app.train(grids.flat(points), grids.serves_calibration)
   winners = tuned.winners(points, results)

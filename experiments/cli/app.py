@@ -292,10 +292,12 @@ def choose(
 
 
 def search_points(
-    run: training.Run, method: str, noise: str) -> list[training.Run]:
+    run: training.Run, method: str, noise: str,
+    grid: str = 'paper') -> list[training.Run]:
   """The runs of the search for one method and noise, seed 0."""
   run = dataclasses.replace(run, noise=noise, seed=0)
-  return [with_method(run, point) for point in tuned.points(run, method)]
+  return [with_method(run, point)
+          for point in tuned.points(run, method, grid)]
 
 
 def search(

@@ -245,6 +245,11 @@ class Method(abc.ABC):
   def grid(cls, dataset: registry.Traits) -> Iterator[Method]:
     """Yields the points of the paper's hyperparameter search (Appendix C)."""
 
+  @classmethod
+  def ratio_grid(cls, dataset: registry.Traits) -> Iterator[Method]:
+    """Yields as many points, spread over what the method depends on."""
+    yield from cls.grid(dataset)
+
   def hyperparameters(self) -> dict[str, Any]:
     """Returns the fields by name, for JSON."""
     return dataclasses.asdict(self)

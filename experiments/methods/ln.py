@@ -67,3 +67,12 @@ class LN(base.Method):
     for temperature, min_scale in itertools.product(
         (.1, .5, 1.), dataset.min_scales):
       yield cls(temperature=temperature, min_scale=min_scale)
+
+  @classmethod
+  def ratio_grid(cls, dataset):
+    """Only lambda / tau is a property of the model; tau is the head's rate."""
+    del dataset
+    for temperature, ratio in itertools.product(
+        (.1, .316, 1.), (.316, 1., 3.16)):
+      yield cls(temperature=temperature,
+                min_scale=round(ratio * temperature, 4))

@@ -121,9 +121,13 @@ def _values(rows: Iterable[Mapping[str, str]]) -> Values:
           pairs.parse(row['hyperparameters']) for row in rows}
 
 
-def points(run: training.Run, method: str) -> Iterator[methods.Method]:
-  """The points of the search for a method (Appendix C)."""
-  yield from type(methods.get(method)).grid(data.traits(run.dataset))
+def points(
+    run: training.Run, method: str,
+    grid: str = 'paper') -> Iterator[methods.Method]:
+  """The points of the search for a method: those of Appendix C, or 'ratio'."""
+  kind = type(methods.get(method))
+  chosen = kind.grid if grid == 'paper' else kind.ratio_grid
+  yield from chosen(data.traits(run.dataset))
 
 
 def winners(

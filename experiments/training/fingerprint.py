@@ -47,6 +47,8 @@ _TRAITS = (
     'mapping_of_code', 'authors_sizes', 'anchor_percentile')
 # Settings of a run whose value changes nothing in what code it takes.
 _NO_CODE = ('noise', 'seed')
+# The points of a search.
+_GRIDS = ('grid', 'ratio_grid')
 # What a run leaves for another one; none of its own numbers depends on it.
 LEAVES = 'leaves'
 
@@ -214,8 +216,8 @@ def _words(node: Any) -> Iterator[str]:
     for item in node:
       yield from _words(item)
   elif isinstance(node, ast.AST):
-    if isinstance(node, ast.FunctionDef) and node.name == 'grid':
-      return  # the points of a search
+    if isinstance(node, ast.FunctionDef) and node.name in _GRIDS:
+      return
     yield type(node).__name__
     for name, value in ast.iter_fields(node):
       if name == 'body' and isinstance(value, list):

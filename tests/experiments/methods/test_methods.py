@@ -246,6 +246,21 @@ def test_the_grids_are_the_papers():
   assert _values('Het', 'cifar10', 'samples') == [(1000,)]
 
 
+@all_methods
+def test_the_second_grid_has_as_many_points(name):
+  kind, digits = methods.get(name), data.traits('digits')
+  points = list(kind.ratio_grid(digits))
+  assert len(points) == len(set(points)) == len(list(kind.grid(digits)))
+
+
+def test_the_second_grid_of_ln_has_three_ratios_at_three_rates():
+  points = list(methods.get('LN').ratio_grid(data.traits('digits')))
+  ratios = {float(f'{point.min_scale / point.temperature:.3g}')
+            for point in points}
+  assert ratios == {.316, 1., 3.16}
+  assert {point.temperature for point in points} == {.1, .316, 1.}
+
+
 @pytest.mark.parametrize('name, arguments, message', [
     ('GCE', {'q': 0.}, '`q` must be in (0, 1]. Received: q=0.0.'),
     ('GCE', {'q': 1.1}, '`q`'),

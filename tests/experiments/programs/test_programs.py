@@ -119,6 +119,15 @@ def test_a_search_on_human_labels_is_for_these(tmp_path):
   assert 'sym' not in output
 
 
+def test_a_search_can_be_over_ratios_of_lambda_and_tau(tmp_path):
+  _, output, _ = calling.call(
+      hyperparameters, f'--output_dir={tmp_path}', '--grid=ratio',
+      '--methods=LN,GCE', '--noise=none', '--dry_run')
+  assert len(re.findall('LN-seed0', output)) == 9
+  assert 'min_scale=0.0316' in output
+  assert len(re.findall('GCE-seed0', output)) == 5
+
+
 def test_a_table_says_which_hyperparameters_are_not_the_papers(tmp_path):
   arguments = (f'--output_dir={tmp_path}', '--methods=CE,LN', '--noise=none')
   _, output, _ = calling.call(synthetic_noise, *arguments)

@@ -76,9 +76,11 @@ def test_a_method_counts_for_itself_and_for_those_that_build_on_it(
   assert changed['GCE'] == changed['LN'] == ()
 
 
-def test_the_grid_of_a_search_does_not_count(stored, edit):
-  edit('experiments.methods.gce', 'def grid(cls, dataset):\n',
-       'def grid(cls, dataset):\n    dataset = None\n')
+@pytest.mark.parametrize('module, name', [
+    ('gce', 'grid'), ('ln', 'ratio_grid')])
+def test_the_grid_of_a_search_does_not_count(stored, edit, module, name):
+  line = f'def {name}(cls, dataset):\n'
+  edit(f'experiments.methods.{module}', line, f'{line}    dataset = None\n')
   assert set(_changed(stored).values()) == {()}
 
 
