@@ -17,6 +17,7 @@ with epy.lazy_imports():
   from rich import progress as rich_progress
 
 _LINE_SECONDS = 10.
+_BAR_SECONDS = .5
 
 
 class Display:
@@ -101,15 +102,21 @@ class Display:
     self._next = 0.
 
   def show(self, done: int, running: int, failed: int, slots: int) -> None:
-    """Runs by state, and the time left with this many runs at a time."""
+    """Runs by state, and the time left with this many runs at a time.
+
+    Called at every epoch of every run, it looks at what is left now and then.
+    """
     now = time.monotonic()
+    if now < self._next:
+      return
     total = max(self._total, done + running + failed)
     line = (f'{done}/{total} runs, {running} running, {failed} failed, '
             f'{estimates_lib.duration(self._seconds_left(now, slots))} left')
     if self._console.is_terminal:
       self._bars.update(
           self._sweep, completed=done, total=total, description=line)
-    elif now >= self._next:
+      self._next = now + _BAR_SECONDS
+    else:
       self.say(line)
       self._next = now + _LINE_SECONDS
 

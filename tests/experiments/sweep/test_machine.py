@@ -3,6 +3,7 @@
 import gc
 import os
 import pathlib
+import re
 import resource
 import stat
 import subprocess
@@ -198,9 +199,12 @@ def test_without_proc_and_sys_all_is_known_that_is_needed(
   assert machine.cores() >= 1
 
 
+@pytest.mark.parametrize('there, first, second', [
+    (('A100', 'A100'), 'Trains on 2 GPUs: A100.', r'0 runs finished before'),
+    (('',), r'Trains on \d+ CPU cores?\.', 'Warning: nvidia-smi says')])
 def test_the_first_line_says_on_what_runs_are_trained(
-    gpus, tmp_path, monkeypatch):
-  gpus('A100', 'A100')
+    gpus, tmp_path, monkeypatch, there, first, second):
+  gpus(*there)
   real = pool_lib.Pool
   monkeypatch.setattr(
       launch.pool_lib, 'Pool', lambda jobs, gpus: real(
@@ -215,7 +219,8 @@ def test_the_first_line_says_on_what_runs_are_trained(
   monkeypatch.delenv('PYTHONPATH')
   status, _, errors = calling.call(synthetic_noise, *arguments)
   assert status == 0, errors
-  assert errors.splitlines()[0] == 'Trains on 2 GPUs: A100.'
+  assert re.fullmatch(first, errors.splitlines()[0])
+  assert errors.splitlines()[1].startswith(second)
 
 
 @pytest.mark.parametrize('there, asked, taken', [
