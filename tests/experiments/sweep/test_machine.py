@@ -12,6 +12,9 @@ import sys
 from absl.testing import flagsaver
 import pytest
 
+from experiments import embed
+from experiments import gp_classification
+from experiments import many_classes
 from experiments import synthetic_noise
 from experiments.cli import app
 from experiments.sweep import launch
@@ -149,6 +152,13 @@ def test_gpus_are_hidden_from_processes_that_do_not_train(
     setattr(app.FLAGS, name, value)
   launch.choose_devices(computes)
   assert (os.environ.get('CUDA_VISIBLE_DEVICES') == '-1') == hidden
+
+
+@pytest.mark.parametrize(
+    'program', [embed, gp_classification, many_classes])
+def test_programs_that_train_themselves_see_the_gpus(program):
+  source = pathlib.Path(program.__file__).read_text(encoding='utf-8')
+  assert 'app.start(main, computes=True' in source
 
 
 def test_no_more_processes_than_the_memory_has_room_for(monkeypatch):
