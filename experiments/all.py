@@ -180,11 +180,11 @@ def forecast(chosen: list[Job]) -> None:
   estimates = launch.make_plan([]).estimate()
   duration = lambda runs: estimates_lib.duration(
       estimates.all_seconds(runs, slots)) if runs else ''
-  print(f'{"":38}{"runs":>6}{"to train":>10}{"time":>9}')
+  print(f'{"":38}{"runs":>6}{"to train":>10}{"time":>12}')
   for name, count, new in lines:
-    print(f'{name:38}{count:6}{len(new):10}{duration(new):>9}'.rstrip())
+    print(f'{name:38}{count:6}{len(new):10}{duration(new):>12}'.rstrip())
   print(f'{"all":38}{"":6}{len(everything):10}'
-        f'{duration(everything):>9}'.rstrip())
+        f'{duration(everything):>12}'.rstrip())
   print(f'{slots} runs at a time. A run counts once, in the first line that '
         'has it.')
 

@@ -27,6 +27,7 @@ from experiments import training
 from experiments.cli import app
 from experiments.cli import recipes
 from experiments.output import evidence
+from experiments.output import measurements
 from experiments.output import tables
 from experiments.paper import grids
 from experiments.paper import published
@@ -61,7 +62,8 @@ def measure(key, dataset, output_dir, data_dir):
           probabilities, examples.label_sets[name])
       for name in grids.ANNOTATORS}
   document = {'key': key, 'annotators': source.name, 'nll': nll,
-              'mean': float(np.mean(list(nll.values())))}
+              'mean': float(np.mean(list(nll.values()))),
+              measurements.CODE: result.code}
   files.write_atomically(
       measurement(key, output_dir), (json.dumps(document) + '\n').encode())
 
@@ -88,19 +90,21 @@ def main(argv):
   base = app.base_run(grids.CALIBRATION_DATASETS[dataset])
   chosen = app.choose(base, methods, ['none'])
   cells = grids.seeded(chosen, app.seeds())
-  is_measured = lambda key: measurement(key, app.FLAGS.output_dir).exists()
-  results = app.train(
-      grids.flat(cells), need_weights=lambda run: not is_measured(run.key))
-  done = [run.key for run in grids.flat(cells)
+  is_missing = measurements.Missing(
+      app.FLAGS.output_dir,
+      lambda key: measurement(key, app.FLAGS.output_dir),
+      measurements.code_in_json)
+  results = app.train(grids.flat(cells), need_weights=is_missing)
+  done = [run for run in grids.flat(cells)
           if run.key in results and results[run.key].status == 'finished']
   launch.load(dataset)  # fetched once, before the workers need it
   launch.measure('experiments.calibration:measure', [
-      {'key': key, 'dataset': dataset, 'output_dir': app.FLAGS.output_dir,
-       'data_dir': app.FLAGS.data_dir} for key in done if not is_measured(key)])
+      {'key': run.key, 'dataset': dataset, 'output_dir': app.FLAGS.output_dir,
+       'data_dir': app.FLAGS.data_dir} for run in done if is_missing(run)])
   with recipes.naming('output_dir'):
     measured = {
-        key: evidence.measured_mean(measurement(key, app.FLAGS.output_dir))
-        for key in done}
+        run.key: evidence.measured_mean(
+            measurement(run.key, app.FLAGS.output_dir)) for run in done}
   table = tables.build(
       f'NLL of three annotators on the training set of {dataset}', methods,
       [tables.Column('none', 'NLL')], cells, results,

@@ -92,11 +92,24 @@ def earlier_winners(dataset, there):
       for place, line in lines.items() if place not in there}
 
 
+def noises_of(dataset):
+  """The kinds of noise of the whole table of a data set."""
+  return grids.NATURAL_NOISES.get(dataset, grids.SYNTHETIC_NOISES)
+
+
+def ordered(names, usual):
+  """Names, each once, in the usual order, whatever the calls were."""
+  place = {name: index for index, name in enumerate(usual)}
+  return sorted(
+      dict.fromkeys(names), key=lambda name: place.get(name, len(place)))
+
+
 def extend(table, winners, dataset):
   """The table with the cells of other methods and noises beside its own."""
   known = {column.key: column for column in table.columns}
-  rows = list(dict.fromkeys([*table.rows, *(row for row, _ in winners)]))
-  columns = list(dict.fromkeys([*known, *(noise for _, noise in winners)]))
+  rows = ordered([*table.rows, *(row for row, _ in winners)], grids.SEARCHED)
+  columns = ordered([*known, *(noise for _, noise in winners)],
+                    noises_of(dataset))
   cells = {place: Winner() for place in itertools.product(rows, columns)}
   return dataclasses.replace(
       table, rows=rows, cells=cells | dict(table.cells) | winners,
@@ -128,8 +141,7 @@ def main(argv):
   app.refuse('search', 'seeds')
   app.check_dataset((*grids.SYNTHETIC_DATASETS, *grids.NATURAL_NOISES))
   base = app.base_run()
-  noises = app.noises(
-      grids.NATURAL_NOISES.get(base.dataset, grids.SYNTHETIC_NOISES))
+  noises = app.noises(noises_of(base.dataset))
   methods = app.methods(grids.SEARCHED)
   points = {(method, noise): app.search_points(
                 base, method, noise, app.FLAGS.grid)

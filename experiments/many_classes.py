@@ -283,4 +283,4 @@ def main(argv):
 
 
 if __name__ == '__main__':
-  app.start(main, epochs=_EPOCHS)
+  app.start(main, computes=True, epochs=_EPOCHS)

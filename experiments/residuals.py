@@ -15,8 +15,8 @@ the training examples at the end of training, apart for right and wrong labels:
 
 Data sets: digits (default, with digits_n), cifar10 (with cifar10n), and mnist,
 fashion_mnist for the log axis alone, which in the paper is of mnist.
-Time: digits about a minute and a half on two cores (11 runs); mnist 22
-minutes; cifar10 needs GPUs.
+Time: digits about a minute and a half on two cores (11 runs); mnist 1.2
+hours; cifar10 needs GPUs.
 Expected: with Sigma = I in training mu comes close to more of the wrong labels
 than with Sigma_theta; Sigma_theta makes small terms larger and large ones
 smaller, so that the wrong labels, far from mu, lose their weight.

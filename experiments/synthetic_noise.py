@@ -8,8 +8,8 @@ asymmetric noise of 20, 30 and 40 percent; test accuracy at the end of training.
 
 Data sets: digits (default), mnist, fashion_mnist, cifar10, cifar100, and their
 features (cifar10_features, cifar100_features, see embed).
-Time: digits three to five minutes on two cores (63 runs, one seed); mnist 22
-minutes for two runs at a time; cifar needs GPUs.
+Time: digits three to five minutes on two cores (63 runs, one seed); mnist 1.2
+hours for two runs at a time; cifar needs GPUs.
 Expected: on digits (five seeds) LN 94.93 against 72.56 for CE under 40 percent
 symmetric noise, 84.14 against 78.47 under 40 percent asymmetric noise; in the
 paper, asymmetric, 96.54 against 80.31 on MNIST, 61.20 against 36.95 on

@@ -6,6 +6,8 @@ import pathlib
 import re
 import runpy
 
+from packaging import requirements
+
 import ln_tfp
 from ln_tfp import process
 
@@ -80,3 +82,28 @@ x = 1
       '.. code-block:: python', '   x = 1',
       '.. list-table::', '   :header-rows: 1',
       '   * - a', '     - b', '   * - 1', '     - ``c``']
+
+
+def test_the_commands_of_the_papers_tables_have_its_five_seeds():
+  readme = (_DOCS.parent / 'README.md').read_text(encoding='utf-8')
+  section = readme.partition('## Regenerate the paper')[2].partition('\n## ')[0]
+  tables = re.findall(r'^    (python -m experiments\.\w+_noise.*?)  ', section,
+                      re.M)
+  assert len(tables) == 2
+  assert all('--seeds=5' in command for command in tables)
+
+
+def test_the_extra_for_gpus_is_of_the_pinned_version():
+  read = lambda name: (_DOCS.parent / name).read_text(encoding='utf-8')
+  pinned = re.search(r'^tensorflow==(\S+)$', read('requirements.txt'), re.M)[1]
+  extra = requirements.Requirement(
+      re.search(r"'gpu': \['(.*)'\]", read('setup.py'))[1])
+  assert extra.extras == {'and-cuda'} and pinned in extra.specifier
+  for page in ('README.md', 'docs/scaling.md', 'docs/gpu-checklist.md'):
+    assert re.search(r"pip install .*'\.\[gpu\b", read(page)), page
+
+
+def test_the_first_hour_on_gpus_has_ten_commands():
+  page = (_DOCS / 'gpu-checklist.md').read_text(encoding='utf-8')
+  rows = re.findall(r'^\| (\d+) \| (`.*?) \| (.+) \|$', page, re.M)
+  assert [int(number) for number, _, _ in rows] == list(range(1, 11))

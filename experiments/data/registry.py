@@ -113,7 +113,7 @@ _DIGITS = Traits(
     mapping={7: 1, 2: 7, 5: 6, 6: 5, 3: 8}, samples=100,
     min_scales=_MNIST_MIN_SCALES, epoch_seconds=.045)
 _MNIST = dataclasses.replace(
-    _DIGITS, module='tfds_sources', samples=1000, epoch_seconds=13.2,
+    _DIGITS, module='tfds_sources', samples=1000, epoch_seconds=44.,
     preprocessing=preprocessing_lib.Preprocessing(),
     authors={'noise_mode': 'exact', 'split': 'authors'},
     authors_sizes=(45_000, 5_000))  # the other 10,000 are not used

@@ -20,6 +20,7 @@ from experiments import training
 from experiments.cli import pairs
 from experiments.cli import recipes
 from experiments.output import figures
+from experiments.output import measurements
 from experiments.output import tables
 from experiments.paper import claims
 from experiments.paper import published
@@ -177,10 +178,12 @@ def cell(
   if file.stem.partition('-')[0].endswith('_chosen'):
     value = tables.chosen_accuracy
   if file.stem.startswith('calibration'):
-    folder = file.parent.parent / 'calibration'
-    done = [result for result in done
-            if (folder / f'{result.key}.json').exists()]
-    value = lambda result: measured_mean(folder / f'{result.key}.json')
+    measured = lambda result: (
+        file.parent.parent / 'calibration' / f'{result.key}.json')
+    done = [result for result in done if measured(result).exists()
+            and measurements.stands(
+                measurements.code_in_json(measured(result)), result)]
+    value = lambda result: measured_mean(measured(result))
   return tables.Cell(
       values=tuple(map(value, done)), keys=keys,
       diverged=sum(result.status == 'diverged' for result in found),

@@ -28,6 +28,7 @@ import numpy as np
 from experiments import data
 from experiments import training
 from experiments.cli import recipes
+from experiments.output import measurements
 from experiments.sweep import launch
 from experiments.sweep import store
 from experiments.training import results as results_lib
@@ -160,7 +161,7 @@ def measured(
   """What a function measures on the network of a run, measured once.
 
   The arrays are kept in OUTPUT_DIR/MEASURE/KEY.npz, so that the figure can be
-  drawn again when the weights are gone.
+  drawn again when the weights are gone, until other code makes the result anew.
 
   Args:
     measure: called with the result, the arguments and the output directory.
@@ -169,16 +170,19 @@ def measured(
     output_dir: where the results, the weights and the measurements are.
   """
   file = _measurement(measure.__name__, result.key, output_dir)
-  if not file.exists():
+  if not file.exists() or not measurements.stands(
+      measurements.code_in_npz(file), result):
     arrays = measure(result, *arguments, output_dir=output_dir)
     content = io.BytesIO()
-    np.savez_compressed(content, **arrays)
+    np.savez_compressed(
+        content, **arrays, **{measurements.CODE: json.dumps(result.code)})
     file.parent.mkdir(parents=True, exist_ok=True)
     files.write_atomically(file, content.getvalue())
   try:
     content = results_lib.read_bounded(file, results_lib.MAX_BYTES)
     with np.load(io.BytesIO(content)) as arrays:
-      return dict(arrays)
+      return {name: array for name, array in arrays.items()
+              if name != measurements.CODE}
   except Exception as error:  # NumPy's reader raises almost anything
     raise data.BadDataError(
         f'{file} is not what was measured, move it away: {error}') from error
@@ -198,12 +202,12 @@ def measure_in_workers(
     output_dir: where results and measurements are.
     data_dir: where the data sets are.
   """
-  name = measure.partition(':')[2]
+  is_missing = _missing(measure.partition(':')[2], output_dir)
   launch.measure('experiments.output.figures:measure_one', [
       dict(measure=measure, key=result.key, splits=splits,
            output_dir=str(output_dir), data_dir=data_dir)
       for result in found
-      if not _measurement(name, result.key, output_dir).exists()])
+      if is_missing(training.Run.from_dict(result.run))])
 
 
 def measure_one(
@@ -223,8 +227,14 @@ def unmeasured(
     measure: Measure,
     output_dir: str | os.PathLike) -> Callable[[training.Run], bool]:
   """The predicate whether a run's weights are still needed by `measured`."""
-  return lambda run: not _measurement(
-      measure.__name__, run.key, output_dir).exists()
+  return _missing(measure.__name__, output_dir)
+
+
+def _missing(
+    measure: str, output_dir: str | os.PathLike) -> measurements.Missing:
+  return measurements.Missing(
+      output_dir, lambda key: _measurement(measure, key, output_dir),
+      measurements.code_in_npz)
 
 
 def _measurement(

@@ -30,6 +30,7 @@ from experiments.cli import recipes
 from experiments.sweep import agenda as agenda_lib
 from experiments.sweep import estimates as estimates_lib
 from experiments.sweep import in_process
+from experiments.sweep import logs
 from experiments.sweep import machine
 from experiments.sweep import multi_worker
 from experiments.sweep import plan as plan_lib
@@ -419,13 +420,16 @@ def measure(function: str, calls: Sequence[Mapping[str, Any]]) -> None:
 
   Args:
     function: MODULE:NAME; what it finds it writes to files.
-    calls: the arguments of each call, by name, as JSON-able values.
+    calls: the arguments of each call, by name, as JSON-able values; the 'key'
+      of a run among them names the log of a call that fails.
   """
   if FLAGS.strategy == 'multi_worker' or FLAGS.in_process:
     for arguments in calls:  # the devices are this process's
       pkgutil.resolve_name(function)(**arguments)
     return
-  left = {str(index): arguments for index, arguments in enumerate(calls)}
+  name = function.rpartition(':')[2]
+  left = {f'{name}-{arguments.get("key", index)}': arguments
+          for index, arguments in enumerate(calls)}
   if not left:
     return
   gpus = machine.gpu_ids()
@@ -434,12 +438,15 @@ def measure(function: str, calls: Sequence[Mapping[str, Any]]) -> None:
     while left or running:
       while left and running < pool.slots:
         key, arguments = left.popitem()
-        pool.submit(key, {'call': function, 'arguments': dict(arguments)})
+        pool.submit(key, {
+            'call': function, 'arguments': dict(arguments), 'key': key,
+            'output_dir': os.path.abspath(FLAGS.output_dir)})
         running += 1
-      for _, answer in pool.wait(1.):
+      for key, answer in pool.wait(1.):
         running -= 'status' in answer
         if answer.get('status') in ('failed', 'died'):
-          failures.append(answer['message'])
+          failures.append(
+              answer['message'] + logs.mention(FLAGS.output_dir, key))
   if failures:
     raise IncompleteError(
         f'{len(failures)} of {len(calls)} measurements failed: {failures[0]}')

@@ -25,6 +25,12 @@ def path(output_dir: str | os.PathLike, key: str) -> pathlib.Path:
   return pathlib.Path(output_dir) / 'logs' / f'{key}.log'
 
 
+def mention(output_dir: str | os.PathLike, key: str) -> str:
+  """What follows the message of a run that has failed: where its log is."""
+  file = path(output_dir, key)
+  return f' (log: {file})' if file.exists() else ''
+
+
 @contextlib.contextmanager
 def writing(task: dict[str, Any]) -> Iterator[None]:
   """Everything that this process prints goes to the log of a task.

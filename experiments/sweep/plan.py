@@ -216,10 +216,8 @@ class _Sweep:
       counter, most = (
           (self._losses, _LOSSES) if lost else (self._tries, _TRIES))
       counter[run.key] += 1
-      message = answer.get('message', 'left no result')
-      log = logs.path(self._plan.output_dir, run.key)
-      if log.exists():
-        message += f' (log: {log})'
+      message = answer.get('message', 'left no result') + logs.mention(
+          self._plan.output_dir, run.key)
       self._retry(run, message, counter[run.key] < most)
 
   def _retry(self, run: training.Run, message: str, again: bool) -> None:

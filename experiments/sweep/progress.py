@@ -17,7 +17,7 @@ with epy.lazy_imports():
   from rich import progress as rich_progress
 
 _LINE_SECONDS = 10.
-_BAR_SECONDS = .1
+_BAR_SECONDS = .5
 
 
 class Display:
@@ -102,7 +102,10 @@ class Display:
     self._next = 0.
 
   def show(self, done: int, running: int, failed: int, slots: int) -> None:
-    """Runs by state, and the time left with this many runs at a time."""
+    """Runs by state, and the time left with this many runs at a time.
+
+    Called at every epoch of every run, it looks at what is left now and then.
+    """
     now = time.monotonic()
     if now < self._next:
       return

@@ -115,12 +115,13 @@ def perform(task: dict[str, Any], tell: Tell) -> str:
 
   Args:
     task: of a run, see `train`; or 'call', a function as MODULE:NAME, with its
-      'arguments' by name.
+      'arguments' by name, and 'output_dir' and 'key' for its log.
     tell: for the progress of a run.
   """
   if 'call' not in task:
     return train(task, tell)
-  pkgutil.resolve_name(task['call'])(**task['arguments'])
+  with logs.writing(task):
+    pkgutil.resolve_name(task['call'])(**task['arguments'])
   return 'done'
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 
+from absl.testing import flagsaver
 import numpy as np
 import pytest
 
@@ -12,6 +13,9 @@ from experiments import training
 from experiments.cli import recipes
 from experiments.output import figures
 from experiments.paper import grids
+from experiments.sweep import launch
+from experiments.training import fingerprint
+from tests.experiments.sweep import fake_worker
 
 RECORD = figures.Record(
     name='line', title='A line', caption='It rises.', runs=('a', 'b'),
@@ -58,6 +62,34 @@ def test_a_network_is_measured_once(tmp_path):
   np.testing.assert_array_equal(first['weight'], second['weight'])
   assert len(calls) == 1
   assert not needs_weights(training.Run(epochs=1))
+
+
+def test_a_network_that_other_code_made_is_measured_anew(tmp_path):
+  calls = []
+
+  def weigh(result, *, output_dir):
+    calls.append((output_dir, result.code))
+    return {'weight': np.ones(3)}
+
+  run = training.Run(epochs=1)
+  old, new = (
+      training.Result(**fake_worker.document(run.to_dict(), run.key), code=code)
+      for code in ({'loss': 'before'}, fingerprint.of(run)))
+  is_missing = figures.unmeasured(weigh, tmp_path)
+  with flagsaver.flagsaver():
+    launch.FLAGS(['program'])
+    training.write_result(old, tmp_path)
+    assert is_missing(run)
+    measured = figures.measured(weigh, old, output_dir=tmp_path)
+    assert list(measured) == ['weight']
+    assert not is_missing(run)
+    launch.FLAGS.retrain = True
+    assert is_missing(run)  # the weights that will be trained
+    training.write_result(new, tmp_path)
+    assert is_missing(run)
+    figures.measured(weigh, new, output_dir=tmp_path)
+    assert not is_missing(run)
+  assert calls == [(tmp_path, old.code), (tmp_path, new.code)]
 
 
 @pytest.mark.parametrize('make', [

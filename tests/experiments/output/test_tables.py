@@ -121,6 +121,15 @@ def test_notes_state_n_epochs_and_hardware():
   assert 'CPU, TensorFlow 2' in notes
 
 
+@pytest.mark.parametrize('protocols, whose', [
+    (['paper'], "the paper's text"), (['authors'], "the authors' code"),
+    (['paper', 'authors'], "the authors' code or the paper's text")])
+def test_notes_state_whose_protocol_it_is(protocols, whose):
+  results = [_result(training.Run(protocol=name)) for name in protocols]
+  notes = tables.provenance([tables.Cell(values=(.5,))], results)
+  assert f'Protocol: {whose} (docs/protocol.md).' in notes
+
+
 def test_the_winner_is_the_best_on_noisy_validation_labels():
   runs = [training.Run(method='GCE', hyperparameters={'q': q})
           for q in (.1, .3, .5, .7, .9)]

@@ -35,6 +35,17 @@ def test_a_dry_run_counts_a_shared_run_once_and_writes_nothing(tmp_path):
   assert not list(tmp_path.iterdir())
 
 
+def test_numbers_of_the_whole_paper_stay_apart(tmp_path):
+  _, output, _ = calling.call(
+      all_programs, f'--output_dir={tmp_path}', '--seeds=5', '--dry_run',
+      '--data=paper')
+  lines = _lines(output)
+  assert lines['synthetic_noise-cifar100'] == (315, 315)
+  assert lines['residuals-mnist'] == (1, 0)
+  assert lines['all'][1] == sum(
+      new for name, (_, new) in lines.items() if name != 'all')
+
+
 def test_a_dry_run_foresees_what_follows_a_search(tmp_path):
   arguments = (f'--output_dir={tmp_path}', '--seeds=5', '--dry_run')
   _, output, _ = calling.call(all_programs, *arguments, '--data=features')

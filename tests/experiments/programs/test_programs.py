@@ -341,6 +341,19 @@ def test_the_search_lists_winners_and_all_points(tmp_path):
   assert len(points.splitlines()) == 1 + 5 + 9
 
 
+def test_a_narrower_search_leaves_the_whole_table(tmp_path):
+  call = lambda *arguments: calling.call(
+      hyperparameters, f'--output_dir={tmp_path}', *arguments)
+  read = lambda: {file: file.read_text() for folder in ('tables', 'tuned')
+                  for file in (tmp_path / folder).iterdir()}
+  call('--methods=LS,GCE,LN', '--noise=none,sym:0.4')
+  whole = read()
+  assert len(whole) == 4
+  _, output, _ = call('--methods=LN', '--noise=sym:0.4')
+  assert 'GCE' not in output.partition('Het-tau: tau')[0]
+  assert read() == whole
+
+
 def test_winners_of_ones_own_are_read_before_ours(tmp_path):
   folder = tmp_path / 'tuned'
   folder.mkdir()

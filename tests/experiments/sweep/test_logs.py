@@ -4,10 +4,12 @@ import io
 import json
 import os
 
+from absl.testing import flagsaver
 import pytest
 
 from experiments import training
 from experiments.sweep import in_process
+from experiments.sweep import launch
 from experiments.sweep import logs
 from experiments.sweep import plan as plan_lib
 from experiments.sweep import pool as pool_lib
@@ -93,6 +95,19 @@ def test_in_process_a_run_is_trained_here_and_its_errors_are_raised(
 
 def test_a_worker_calls_a_function_that_measures(tmp_path):
   file = tmp_path / 'made'
-  assert worker.perform(
-      {'call': 'os:mkdir', 'arguments': {'path': str(file)}}, None) == 'done'
+  task = {'call': 'os:mkdir', 'arguments': {'path': str(file)},
+          'output_dir': str(tmp_path), 'key': 'mkdir-k'}
+  assert worker.perform(task, None) == 'done'
   assert file.is_dir()
+  assert not (tmp_path / 'logs').exists()
+
+
+def test_a_measurement_that_fails_names_the_log_with_its_traceback(tmp_path):
+  with flagsaver.flagsaver():
+    launch.FLAGS(['program', f'--output_dir={tmp_path}', '--jobs=1'])
+    with pytest.raises(launch.IncompleteError) as caught:
+      launch.measure('json:loads', [{'s': '[]'}, {'s': '['}])
+  log = tmp_path / 'logs' / 'loads-1.log'
+  assert '1 of 2 measurements failed: JSONDecodeError' in str(caught.value)
+  assert f'(log: {log})' in str(caught.value)
+  assert 'Traceback' in log.read_text()

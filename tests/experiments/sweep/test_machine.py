@@ -3,6 +3,7 @@
 import gc
 import os
 import pathlib
+import re
 import resource
 import stat
 import subprocess
@@ -11,6 +12,9 @@ import sys
 from absl.testing import flagsaver
 import pytest
 
+from experiments import embed
+from experiments import gp_classification
+from experiments import many_classes
 from experiments import synthetic_noise
 from experiments.cli import app
 from experiments.sweep import launch
@@ -150,6 +154,13 @@ def test_gpus_are_hidden_from_processes_that_do_not_train(
   assert (os.environ.get('CUDA_VISIBLE_DEVICES') == '-1') == hidden
 
 
+@pytest.mark.parametrize(
+    'program', [embed, gp_classification, many_classes])
+def test_programs_that_train_themselves_see_the_gpus(program):
+  source = pathlib.Path(program.__file__).read_text(encoding='utf-8')
+  assert 'app.start(main, computes=True' in source
+
+
 def test_no_more_processes_than_the_memory_has_room_for(monkeypatch):
   monkeypatch.setattr(machine, 'cores', lambda: 64)
   for available, slots in ((5 * 2**30, 5), (2**20, 1), (None, 64)):
@@ -198,9 +209,12 @@ def test_without_proc_and_sys_all_is_known_that_is_needed(
   assert machine.cores() >= 1
 
 
+@pytest.mark.parametrize('there, first, second', [
+    (('A100', 'A100'), 'Trains on 2 GPUs: A100.', r'0 runs finished before'),
+    (('',), r'Trains on \d+ CPU cores?\.', 'Warning: nvidia-smi says')])
 def test_the_first_line_says_on_what_runs_are_trained(
-    gpus, tmp_path, monkeypatch):
-  gpus('A100', 'A100')
+    gpus, tmp_path, monkeypatch, there, first, second):
+  gpus(*there)
   real = pool_lib.Pool
   monkeypatch.setattr(
       launch.pool_lib, 'Pool', lambda jobs, gpus: real(
@@ -215,7 +229,8 @@ def test_the_first_line_says_on_what_runs_are_trained(
   monkeypatch.delenv('PYTHONPATH')
   status, _, errors = calling.call(synthetic_noise, *arguments)
   assert status == 0, errors
-  assert errors.splitlines()[0] == 'Trains on 2 GPUs: A100.'
+  assert re.fullmatch(first, errors.splitlines()[0])
+  assert errors.splitlines()[1].startswith(second)
 
 
 @pytest.mark.parametrize('there, asked, taken', [

@@ -11,6 +11,7 @@ import zipfile
 from absl.testing import flagsaver
 import pytest
 
+from experiments import calibration
 from experiments import synthetic_noise
 from experiments import training
 from experiments.cli import app
@@ -303,6 +304,39 @@ def test_a_narrower_call_keeps_the_other_cells_of_all_files(
   _call(tmp_path, '--methods=CE', '--noise=none,sym:0.4')
   text = (tmp_path / 'tables' / 'synthetic_noise-digits.md').read_text()
   assert '| CE |' in text and '| LN |' in text
+
+
+def test_calibration_of_a_network_made_anew_is_measured_anew(
+    tmp_path, own_flags, monkeypatch):
+  measured = []
+
+  def measure(function, calls):
+    del function
+    for each in calls:
+      measured.append(each['key'])
+      result = store.Store(tmp_path).find(each['key'])
+      files.write_atomically(
+          calibration.measurement(each['key'], tmp_path),
+          json.dumps({'mean': len(measured), 'code': result.code}).encode())
+
+  monkeypatch.setattr(launch, 'measure', measure)
+  app.FLAGS(['program'])
+  run = app.tuned_run(app.base_run('digits'), 'CE', 'none')
+  (tmp_path / f'{run.key}.npz').touch()
+  document = _document(
+      run, weights={'file': f'{run.key}.npz', 'sha256': ''})
+  arguments = ('--dataset=digits_n', f'--output_dir={tmp_path}', '--methods=CE')
+  for number, code in ((1, 'before'), (1, 'before'), (2, 'after')):
+    training.write_result(
+        training.Result(**document, code={'loss': code}), tmp_path)
+    stale = number > len(measured) > 0
+    if stale:  # the report does not show the old number as the new network's
+      cells = evidence.Facts(tmp_path).tables['calibration-digits_n'].cells
+      assert not cells['CE', 'none'].values
+    status, output, errors = calling.call(calibration, *arguments)
+    assert status == 0, errors
+    assert re.search(rf'^CE +{number}\.00', output, re.M)
+  assert len(measured) == 2
 
 
 def test_a_table_reads_each_result_once(tmp_path, own_flags, monkeypatch):
