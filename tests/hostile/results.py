@@ -203,5 +203,7 @@ CASES = (
              _workers('127.0.0.1:9', index=5)),
     _cluster('A cluster on the internet', r'public address.*8\.8\.8\.8',
              _workers('8.8.8.8:9999', '127.0.0.1:9998')),
+    _cluster('A cluster at all addresses', r'public address.*0\.0\.0\.0',
+             _workers('0.0.0.0:9999', '127.0.0.1:9998')),
     _cluster('A worker without a port', r'TF_CONFIG', _workers('127.0.0.1')),
 )
