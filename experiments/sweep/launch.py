@@ -120,7 +120,7 @@ def check_flags() -> None:
     _check_tensorboard()
   try:
     _check_writable()
-  except OSError as error:
+  except (OSError, ValueError) as error:  # ValueError: a byte that is zero
     if not is_read_only():  # finished results can be shown
       raise recipes.BadFlagError(
           f'--output_dir: cannot be written: {error}') from error
@@ -153,7 +153,7 @@ def _check_tensorboard() -> None:
     directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=directory):
       pass
-  except OSError as error:
+  except (OSError, ValueError) as error:
     raise recipes.BadFlagError(
         f'--tensorboard: cannot be written: {error}') from error
 

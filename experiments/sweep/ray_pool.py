@@ -241,4 +241,4 @@ def _identity(directory: pathlib.Path) -> str:
   file = directory / '.locks' / 'identity'
   if not file.exists():
     files.write_atomically(file, uuid.uuid4().hex.encode())
-  return file.read_text()
+  return files.read_bounded(file, 2**10).decode()

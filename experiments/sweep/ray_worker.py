@@ -82,7 +82,7 @@ def _private_directory() -> pathlib.Path:
 
 def _is_reachable(directory: pathlib.Path, identity: str) -> bool:
   try:
-    found = (directory / '.locks' / 'identity').read_text()
+    found = files.read_bounded(directory / '.locks' / 'identity', 2**10)
   except OSError:
     return False
-  return found == identity and os.access(directory, os.W_OK)
+  return found == identity.encode() and os.access(directory, os.W_OK)

@@ -99,7 +99,8 @@ def check_private(cluster: Cluster) -> None:
   """
   for index, address in enumerate(cluster.addresses):
     for found in _resolve(*_split(address)):
-      if ipaddress.ip_address(found[4][0].partition('%')[0]).is_global:
+      ip = ipaddress.ip_address(found[4][0].partition('%')[0])
+      if ip.is_global or ip.is_unspecified:  # 0.0.0.0: from everywhere
         raise BadClusterError(
             f'{cluster.name(index).capitalize()} has a public address, '
             f'{found[4][0]}, and TensorFlow obeys whoever reaches its port. '

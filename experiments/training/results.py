@@ -120,7 +120,10 @@ class Result:
     except RecursionError as error:
       raise DamagedResultError(
           'Not a complete result: it is nested too deep.') from error
-    except (TypeError, ValueError, KeyError) as error:
+    except KeyError as error:
+      raise DamagedResultError(
+          f'Not a complete result: it has no {error}') from error
+    except (TypeError, ValueError) as error:
       raise DamagedResultError(f'Not a complete result: {error}') from error
 
 
@@ -157,10 +160,15 @@ def check(result: Result) -> None:
   if result.status not in ('finished', 'diverged'):
     raise ValueError(f'its status is {result.status!r:.40}')
   if result.status == 'finished':
-    result.metrics['test_accuracy']  # all tables need it
-  elif not result.divergence or 'epoch' not in result.divergence:
+    if result.metrics['test_accuracy'] is None:  # all tables need it
+      raise ValueError('its test_accuracy is None')
+  elif not (result.divergence and _is_number(result.divergence.get('epoch'))):
     raise ValueError('it does not say where it diverged')
   _check_numbers(result)
+  for name in (result.device['name'], result.versions['tensorflow'],
+               *result.code.values()):
+    if not isinstance(name, str):
+      raise ValueError(f'it has {name!r:.40} in place of a name')
   for name in ('dataset', 'noise', 'method', 'seed'):
     word = f'seed{result.run[name]}' if name == 'seed' else result.run[name]
     if f'-{re.sub(_NO_WORD, "", word)}-' not in f'-{result.key}':
@@ -171,11 +179,33 @@ def check(result: Result) -> None:
       raise ValueError(f'its weights are not beside it: {file!r:.80}')
 
 
-def _check_numbers(result: Result) -> None:
-  for name, value in result.metrics.items():
+def _is_number(value: Any) -> bool:
+  return type(value) in (int, float)  # True is none
+
+
+def _check_metrics(metrics: dict[str, Any]) -> None:
+  for name, value in metrics.items():
     share = 'accuracy' in name or '_ece' in name
-    if value is not None and not 0. <= value <= (1. if share else math.inf):
-      raise ValueError(f'its {name} is {value}')
+    if value is not None and not (_is_number(value) and 0. <= value <= (
+        1. if share else math.inf)):
+      raise ValueError(f'its {name} is {value!r:.40}')
+
+
+def _check_numbers(result: Result) -> None:
+  _check_metrics(result.metrics)
+  if result.chosen is not None:
+    _check_metrics(result.chosen['metrics'])
+    if not _is_number(result.chosen['epoch']) or result.chosen['epoch'] < 1:
+      raise ValueError(f'its chosen epoch is {result.chosen["epoch"]!r:.40}')
+  numbers = {
+      'num_classes': result.num_classes, 'parameters': result.parameters,
+      'steps_per_second': result.steps_per_second,
+      'rate of noise': result.noise.get('rate', 0.), **{
+          f'number of {part} examples': number
+          for part, number in result.examples.items()}}
+  for name, value in numbers.items():
+    if not _is_number(value) or value < 0:
+      raise ValueError(f'its {name} is {value!r:.40}')
   for name, values in result.history.items():
     if not (isinstance(values, list)
             and set(map(type, values)) <= {int, float, type(None)}):
@@ -185,6 +215,8 @@ def _check_numbers(result: Result) -> None:
       if not 0. <= min(known) <= max(known) <= 1.:
         raise ValueError(f'its history of {name} leaves [0, 1]')
   seconds = [result.seconds['wall'], *result.seconds['epochs']]
+  if not all(map(_is_number, seconds)):
+    raise ValueError('its seconds are not numbers')
   if not 0. <= min(seconds) <= max(seconds) < math.inf:
     raise ValueError('its seconds are negative')
 

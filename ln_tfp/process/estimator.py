@@ -375,11 +375,6 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
         raise ValueError(
             f'Argument `{name}` must be a whole number of at least {smallest}. '
             f'Received: {name}={value!r}.')
-    if not isinstance(self.noise_model,
-                      (bool, np.bool_, noise_model.NoiseModel)):
-      raise ValueError(
-          'Argument `noise_model` must be a bool or a NoiseModel. Received: '
-          f'noise_model={self.noise_model!r}.')
     if self.regularization != 'loo':
       _check_positive('regularization', self.regularization)
     _check_positive('length_scale', self.length_scale)

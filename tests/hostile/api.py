@@ -47,6 +47,8 @@ def _refused_labels(name, labels, says):
 _LABELS_OF_ANY_KIND = [
     *_refused_labels('Complex labels', _Y.astype(complex), r'complex'),
     *_refused_labels('Infinite labels', np.where(_Y, np.inf, 1.), r'inf'),
+    *_refused_labels('Infinite labels in half precision', np.where(
+        _Y, np.inf, 1.).astype(np.float16), r'inf'),
     *_refused_labels('Labels beyond int64', _Y.astype(np.uint64) + np.uint64(
         2**63), r'9223372036854775808|2\*\*63|int64'),
     *_refused_labels('Labels that are fractions of one', _Y + .5, r'0\.5'),
@@ -54,6 +56,10 @@ _LABELS_OF_ANY_KIND = [
                      r'\(40, 2, 2\)'),
     *_refused_labels('Labels of records', np.zeros(40, [('a', 'i4')]),
                      r'dtype.*a'),
+    *_refused_labels('Labels beyond int64 as objects', np.array(
+        [2**70, 2**71] * 20, object), r'1180591620717411303424'),
+    *_refused_labels('Labels of bytes as objects', np.array(
+        [b'a', b'b'] * 20, object), r"b'a'"),
     *_refused_labels('Labels of bytes', np.array([b'a', b'b'] * 20), r'S1'),
     *_refused_labels('Labels that are dates', np.zeros(40, 'datetime64[D]'),
                      r'datetime'),
@@ -293,6 +299,8 @@ _PROCESS = [
     call('No rows', _fit(np.ones([0, 3]), _Y[:0]), r'0 sample'),
     call('One class', _fit(y=np.zeros(40, int)), r'one class'),
     call('Labels of another number', _fit(y=_Y[:7]), r'7'),
+    call('Labels that are infinite for the process', _fit(
+        y=np.where(_Y, np.inf, 1).astype(np.float16)), r'inf'),
     call('Labels with NaN', _fit(y=np.where(_Y, np.nan, 1)), r'NaN'),
     call('Weights that are negative', _fit(weight=-np.ones(40)),
          r'[Nn]egative'),

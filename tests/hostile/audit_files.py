@@ -166,6 +166,8 @@ _LABELS = [
     _bad_labels('Labels that int64 cannot hold',
                 LABELS.astype(np.uint64) + np.uint64(2**63),
                 r'Label 0 is 9223372036854775808'),
+    _bad_labels('Infinite labels of half precision', np.where(
+        LABELS, np.inf, 1.).astype(np.float16), r'Label 1 is inf'),
     _bad_labels('Labels that float64 cannot tell apart',
                 LABELS * 2. + 2.**60, r'Label 0 is 1\.15'),
     _bad_labels('Labels that are complex', LABELS.astype(complex), r'complex'),

@@ -1,5 +1,7 @@
 """Folders and lists of images that the audit is given."""
 
+import functools
+
 import numpy as np
 from PIL import Image
 
@@ -40,9 +42,10 @@ def _sixteen_bits_are_scaled():
   _expect(np.abs(_pixels() - _RAMP).max() <= 1, _pixels())
 
 
-def _exif_is_applied():
-  _expect(_pixels('a.jpg')[:, -8:].min() > 200 and (
-      _pixels('a.jpg').shape == (16, 32)), _pixels('a.jpg').shape)
+def _exif_is_applied(name):
+  got = _pixels(name)
+  _expect(got.shape[:2] == (16, 32) and got[:, -8:].min() > 200 and (
+      got[:, :8].max() < 55), (got.shape, got[:, -8:].min()))
 
 
 def _rotated(name):
@@ -53,7 +56,7 @@ def _rotated(name):
     image = Image.fromarray(pixels)
     exif = image.getexif()
     exif[0x112] = 6
-    image.save(name, exif=exif, quality=95)
+    image.save(name, exif=exif)
   return write
 
 
@@ -90,13 +93,20 @@ CASES = (
         'd/dog/3.tif', np.full((4, 4), np.nan, np.float32))),
     _bad_image('Pixels of 32 bits', r'd/dog/3\.tif: .*from 0 to 1\.6', picture(
         'd/dog/3.tif', (_RAMP * 2**16).astype(np.int32))),
+    _bad_image('Pixels of 32 bits that are small',
+               r'd/dog/3\.tif: .*from 0 to 255, where sixteen', picture(
+                   'd/dog/3.tif', _RAMP.astype(np.int32))),
     call('Pixels of sixteen bits are scaled', _sixteen_bits_are_scaled, None,
          picture('a.png', (_RAMP * 257).astype(np.uint16))),
     call('Floating pixels up to one are scaled',
          lambda: _expect(np.abs(_pixels('a.tif') - _RAMP).max() <= 1, ''),
          None, picture('a.tif', (_RAMP / 255).astype(np.float32))),
-    call('A picture that a camera has turned is upright', _exif_is_applied,
-         None, _rotated('a.jpg')),
+    call('Pixels of sixteen bits in a TIFF file are scaled',
+         lambda: _expect(np.abs(_pixels('a.tif') - _RAMP).max() <= 1, ''),
+         None, picture('a.tif', (_RAMP * 257).astype(np.uint16))),
+    *(call(f'A {kind} file that a camera has turned is upright',
+           functools.partial(_exif_is_applied, f'a.{kind}'), None,
+           _rotated(f'a.{kind}')) for kind in ('jpg', 'png', 'tif', 'webp')),
     _bad_list('A list that is empty', r'list\.csv: there are no rows'),
     audit('A list without its header', 'd --labels list.csv',
           r'list\.csv: the header must name the column file', picture(
@@ -107,6 +117,11 @@ CASES = (
               'a.png,cat', 'a.png,dog'),
     _bad_list('An image under two names', r'\./a\.png is listed twice',
               'a.png,cat', './a.png,dog'),
+    _bad_list('An image under two names, one of which leaves the folder',
+              r'\.\./d/a\.png is listed twice', 'a.png,cat', '../d/a.png,dog',
+              flags='--allow_outside'),
+    _bad_list('A list that leaves the folder in the manner of Windows',
+              r'is not in the folder', 'a.png,cat', '..\\outside.png,dog'),
     _bad_list('A list that leaves the folder',
               r'\.\./outside\.png is not in the folder.*--allow_outside',
               'a.png,cat', '../outside.png,dog'),

@@ -1,7 +1,12 @@
 """Folders that the audit writes to, decisions that it reads."""
 
+import contextlib
 import hashlib
+import io
+import itertools
 import json
+import os
+import tempfile
 from unittest import mock
 
 from tests.hostile import cases
@@ -14,6 +19,7 @@ from tests.hostile.cases import raw
 
 _XY = 'x.npy --labels y.npy'
 _MARK = 'out/.ln_tfp_audit.json'
+_OWN = raw(_MARK, json.dumps({'labels.csv': hashlib.sha256(b'x').hexdigest()}))
 _DECISIONS = 'id,position,given,suggested,decision,label'
 _WRITTEN = ('audit', 'audit/*')
 
@@ -36,14 +42,67 @@ _LIST = csv('l.csv', 'id,label', 'a,cat', 'b,dog', 'c,cat')
 _GOOD = csv('d.csv', _DECISIONS, 'a,0,cat,dog,accept,dog')
 
 
+def _marked(name, *makers):
+  """The folder of an audit, in which one of its names is the user's."""
+  return _bad_output(name, r'out/classifier\.keras was not written by an audit',
+                     raw('out/labels.csv', 'x'), _OWN, *makers)
+
+
+def _fails(line, *faults):
+  """The command ends with a line, whatever goes wrong meanwhile."""
+  from ln_tfp.audit import __main__ as command
+  with contextlib.ExitStack() as stack:
+    for fault in faults:
+      stack.enter_context(fault)
+    if command.main(line.split()) != 2:
+      raise AssertionError('It did not fail.')
+
+
 def _full_disk():
   """The disk is full when the page is written, after the table."""
-  from ln_tfp.audit import __main__ as command
   from ln_tfp.audit import report
   full = OSError(28, 'No space left on device', 'page')
-  with mock.patch.object(report.LabelReport, 'save', side_effect=full):
-    if command.main([*_XY.split(), '--output=out']) != 2:
-      raise AssertionError('It did not fail.')
+  _fails(f'{_XY} --output=out', mock.patch.object(
+      report.LabelReport, 'save', side_effect=full))
+
+
+def _moves_fail(how_many):
+  """Files cannot be moved any more, in the middle of it."""
+  def call():
+    replace, moves = os.replace, itertools.count()
+    def fail(here, there):
+      if 'audit.html' in str(there) and next(moves) == how_many:
+        raise OSError(5, 'Input/output error', str(there))
+      replace(here, there)
+    _fails(f'{_XY} --output=out', mock.patch.object(os, 'replace', fail))
+  return call
+
+
+def _elsewhere():
+  """The folder is a link to another file system, if there is one."""
+  from ln_tfp.audit import __main__ as command
+  shared = '/dev/shm' if os.path.isdir('/dev/shm') else None
+  with tempfile.TemporaryDirectory(dir=shared) as folder:
+    os.symlink(folder, 'out')
+    if command.main([*_XY.split(), '--output=out']):
+      raise AssertionError('It failed.')
+    found = {'.ln_tfp_audit.json', 'audit.html', 'classifier.keras',
+             'labels.csv'} ^ set(os.listdir(folder))
+    if found:
+      raise AssertionError(f'Missing, or too many: {found}')
+    os.unlink('out')
+
+
+def _names_the_file():
+  """An error names the file that the user will look for."""
+  from ln_tfp.audit import report
+  full = OSError(28, 'No space left on device')
+  said = io.StringIO()
+  with contextlib.redirect_stderr(said):
+    _fails(f'{_XY} --output=out', mock.patch.object(
+        report.LabelReport, 'save', side_effect=full))
+  if said.getvalue() != 'error: out/audit.html: No space left on device.\n':
+    raise AssertionError(said.getvalue())
 
 
 _OUTPUT = [
@@ -95,11 +154,39 @@ _OUTPUT = [
                 cases.sparse(_MARK, 2**40)),
     audit('A folder of an audit, with a file of the user beside',
           f'{_XY} --output=out', None, X, Y, raw('out/mine.txt', 'x'),
-          raw('out/labels.csv', 'x'), raw(_MARK, json.dumps({
-              'labels.csv': hashlib.sha256(b'x').hexdigest()})),
+          raw('out/labels.csv', 'x'), _OWN,
           changes=('out/labels.csv', 'out/audit.html', 'out/classifier.keras',
                    _MARK)),
+    _marked('A classifier of the user beside an audit',
+            raw('out/classifier.keras', 'mine')),
+    _marked('A classifier that is a link to nowhere',
+            cases.link('out/classifier.keras', 'gone')),
+    _marked('A classifier that is a link to a folder', cases.folder('mine'),
+            cases.link('out/classifier.keras', '../mine')),
+    _marked('A classifier that is a pipe', cases.pipe('out/classifier.keras')),
+    _bad_output('A mark that says nothing of a link', r'was not written by an',
+                raw('out/labels.csv', 'x'), cases.link(
+                    'out/audit.html', 'gone'), raw(_MARK, json.dumps({
+                        'labels.csv': hashlib.sha256(b'x').hexdigest(),
+                        'audit.html': None}))),
+    _bad_output('A backbone that would be lost',
+                r'out/classifier\.keras would be lost',
+                raw('out/classifier.keras', 'mine'),
+                line=f'{_XY} --backbone=out/classifier.keras --output=out '
+                '--overwrite'),
     call('A disk that is full leaves nothing', _full_disk, None, X, Y),
+    call('A disk that is full leaves what was there', _full_disk, None, X, Y,
+         raw('out/labels.csv', 'x'), _OWN),
+    call('A disk that is full is said with the file', _names_the_file, None, X,
+         Y),
+    *(call(f'A move that fails leaves what was there ({i})', _moves_fail(i),
+           None, X, Y, *(raw(f'out/{name}', 'x') for name in (
+               'labels.csv', 'audit.html', 'classifier.keras')),
+           raw(_MARK, json.dumps(dict.fromkeys(
+               ('labels.csv', 'audit.html', 'classifier.keras'),
+               hashlib.sha256(b'x').hexdigest()))))
+      for i in (1, 2)),
+    call('An output that is a link to another disk', _elsewhere, None, X, Y),
 ]
 
 _DECIDED = [

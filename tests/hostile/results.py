@@ -37,11 +37,27 @@ def _odd_result(name, says, **changes):
       f'r/{_OTHER.key}.json', _document(_OTHER, **changes)))
 
 
-def _bomb(name):
+def _own_result(name, says, **changes):
+  """The result of the run itself is odd: the program says what to do."""
+  return program(name, _LINE, rf'Failed: .*{says}.*Move the file away', raw(
+      f'r/{_RUN.key}.json', _document(**changes)), changes=_WRITTEN,
+                 ends='failed')
+
+
+def _lying_bomb():
+  """An archive of 40 MB that says it has a hundred bytes."""
+  _bomb('r/odd.zip', 40_000_000)()
+  with open('r/odd.zip', 'rb') as file:
+    content = file.read()
+  size = (40_000_000).to_bytes(4, 'little')
+  raw('r/odd.zip', content.replace(size, (100).to_bytes(4, 'little')))()
+
+
+def _bomb(name, size=100_000_000):
   """A small archive of 100 MB."""
   def write():
     with zipfile.ZipFile(name, 'w', zipfile.ZIP_DEFLATED) as archive:
-      archive.writestr('bomb.json', b'0' * 100_000_000)
+      archive.writestr('bomb.json', b'0' * size)
   return write
 
 
@@ -106,6 +122,36 @@ CASES = (
     _odd_result('An accuracy of 7.5', r'7\.5', metrics={'test_accuracy': 7.5}),
     _odd_result('An accuracy that is NaN', r'NaN',
                 metrics={'test_accuracy': float('nan')}),
+    _odd_result('An accuracy that is a word', r'high',
+                metrics={'test_accuracy': 'high'}),
+    _odd_result('An accuracy that is true', r'True',
+                metrics={'test_accuracy': True}),
+    _odd_result('No accuracy at all', r'test_accuracy is None',
+                metrics={'test_accuracy': None}),
+    _odd_result('An accuracy of a chosen epoch of 7.5', r'7\.5', chosen={
+        'epoch': 1, 'metrics': {'test_accuracy': 7.5}}),
+    _odd_result('A history that leaves its range', r'history', history={
+        'validation_accuracy': [7.5]}),
+    _odd_result('A negative number of classes', r'-3', num_classes=-3),
+    _odd_result('A negative number of examples', r'-1',
+                examples={'train': -1}),
+    _odd_result('Steps that run backwards', r'-1', steps_per_second=-1),
+    _odd_result('Seconds that are words', r'seconds',
+                seconds={'wall': 'long', 'epochs': []}),
+    _odd_result('No seconds', r"no 'wall'", seconds={}),
+    _odd_result('Noise at a rate of a word', r'loud', noise={'rate': 'loud'}),
+    _odd_result('A divergence at no epoch', r'diverged', status='diverged',
+                divergence={'epoch': 'soon'}, metrics={}),
+    _odd_result('Weights in another directory', r'passwd', weights={
+        'file': '../../etc/passwd', 'sha256': ''}),
+    _odd_result('A run of a version to come', r'invention', run={
+        **_OTHER.to_dict(), 'invention': 1}),
+    _own_result('A result without an accuracy', r'test_accuracy is None',
+                metrics={'test_accuracy': None}),
+    _own_result('A result of no device', r"no 'name'", device={}),
+    _own_result('A result of no version', r"no 'tensorflow'", versions={}),
+    _own_result('A result of code that is a number', r'3', code={'model': 3}),
+    _stranger('An archive that lies about its size', r'odd\.zip', _lying_bomb),
     _odd_result('Metrics that are a list', r'metrics', metrics=[1]),
     _odd_result('A result of a version to come', r'invention', invention=1),
     _odd_result('A result of another run', r'', run=_RUN.to_dict()),
@@ -157,5 +203,7 @@ CASES = (
              _workers('127.0.0.1:9', index=5)),
     _cluster('A cluster on the internet', r'public address.*8\.8\.8\.8',
              _workers('8.8.8.8:9999', '127.0.0.1:9998')),
+    _cluster('A cluster at all addresses', r'public address.*0\.0\.0\.0',
+             _workers('0.0.0.0:9999', '127.0.0.1:9998')),
     _cluster('A worker without a port', r'TF_CONFIG', _workers('127.0.0.1')),
 )

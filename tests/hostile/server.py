@@ -119,6 +119,8 @@ class Server:
       os.close(there)
       os.close(back)
       os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+      with _silence():
+        _compute()
       with os.fdopen(read) as requests:
         for request in requests:
           name, base = json.loads(request)
@@ -126,6 +128,25 @@ class Server:
           os.write(write, str(status).encode())
     finally:
       os._exit(_CRASHED)
+
+
+def _compute():
+  """Wakes TensorFlow, which says at first what devices it does not find."""
+  import tensorflow as tf
+  tf.zeros([1]) + 1.
+
+
+@contextlib.contextmanager
+def _silence():
+  """Nothing that is said meanwhile, by C++ either, is read by anybody."""
+  saved = os.dup(2)
+  with open(os.devnull, 'wb') as nowhere:
+    os.dup2(nowhere.fileno(), 2)
+  try:
+    yield
+  finally:
+    os.dup2(saved, 2)
+    os.close(saved)
 
 
 def _child(case, base):
@@ -286,15 +307,10 @@ def start():
   for name in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS',
                'TF_NUM_INTRAOP_THREADS', 'TF_NUM_INTEROP_THREADS'):
     os.environ[name] = '1'
-  saved = os.dup(2)  # of what TensorFlow says when it is imported
-  with open(os.devnull, 'wb') as nowhere:
-    os.dup2(nowhere.fileno(), 2)
-  try:
+  with _silence():  # TensorFlow has much to say when it is imported
     from tests.hostile import tables
     for name in tables.IMPORTS:
       importlib.import_module(name)
-  finally:
-    os.dup2(saved, 2)
   for category in (RuntimeWarning, UserWarning):  # each time, not once
     warnings.simplefilter('always', category)
   gc.freeze()  # what is shared with the forks stays so

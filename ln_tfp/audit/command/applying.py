@@ -11,7 +11,6 @@ from ln_tfp import files as files_lib
 from ln_tfp.audit import files
 from ln_tfp.audit.files import tables
 from ln_tfp.audit.review import decisions as decisions_lib
-from ln_tfp.audit.review import spreadsheet
 
 
 def run(arguments) -> None:
@@ -51,10 +50,10 @@ def run(arguments) -> None:
 def _read(table, label, identifier):
   """Returns the columns, that of the labels, and what the rows are called."""
   columns = dict(table.columns)
-  if label is None and {'id', 'given', 'quality'} <= set(columns):
+  if label is None and set(columns) >= tables.OWN:
     # The audit's own table: only ids and labels make a list of labels.
-    plain = lambda name: [spreadsheet.plain(cell) for cell in columns[name]]
-    return {'id': plain('id'), 'label': plain('given')}, 'label', plain('id')
+    columns = {'id': columns['id'], 'label': columns['given']}
+    return columns, 'label', columns['id']
   label = table.find(label, 'label')
   ids, named = table.ids(identifier)
   if named is None and identifier is None:

@@ -7,6 +7,7 @@ not in the mark, or that has changed since, belongs to the user.
 
 from collections.abc import Iterable
 import contextlib
+import errno
 import json
 import os
 import pathlib
@@ -18,6 +19,7 @@ from ln_tfp.audit import files
 
 NAMES = ('audit.html', 'classifier.keras', 'labels.csv')
 MARK = '.ln_tfp_audit.json'
+_OLD = 'old'
 
 
 def check(folder: pathlib.Path, inputs: Iterable[str | None],
@@ -77,26 +79,41 @@ def write(folder: pathlib.Path, writers, overwrite: bool) -> None:
     writers: from each name to a function that writes such a file to a path.
     overwrite: whether the user insists on replacing files.
   """
-  folder.parent.mkdir(parents=True, exist_ok=True)
-  # Beside the folder, so that moving needs no copying.
-  fresh = pathlib.Path(tempfile.mkdtemp(
-      prefix=f'.{folder.name}-', dir=folder.parent))
+  check(folder, (), overwrite)
+  is_new = not folder.exists()
+  folder.mkdir(parents=True, exist_ok=True)
+  # In the folder, which may be a mount or a link: moving needs no copying.
+  fresh = pathlib.Path(tempfile.mkdtemp(prefix='.new-', dir=folder))
   try:
     for name, writer in writers.items():
-      writer(fresh / name)
+      _write(writer, fresh / name, folder / name)
     hashes = {name: _hash(fresh / name) for name in writers}
-    (fresh / MARK).write_text(json.dumps(hashes, indent=1), encoding='utf-8')
-    check(folder, (), overwrite)
-    folder.mkdir(exist_ok=True)
+    _write(lambda path: path.write_text(json.dumps(hashes, indent=1)),
+           fresh / MARK, folder / MARK)
+    if not overwrite:
+      _check_content(folder, fresh.name)
     _swap(fresh, folder)
   finally:
-    shutil.rmtree(fresh, ignore_errors=True)
+    if not (fresh / _OLD).exists():
+      shutil.rmtree(fresh, ignore_errors=True)
+    if is_new:
+      with contextlib.suppress(OSError):  # it has files
+        folder.rmdir()
+
+
+def _write(writer, path, target):
+  """Writes a file; an error names the one that the user knows."""
+  try:
+    writer(path)
+  except OSError as error:  # of a full disk it names no file, or another one
+    raise OSError(
+        error.errno or errno.EIO, files.reason(error), str(target)) from error
 
 
 def _swap(fresh, folder):
   """Moves new files in, and old ones out; on failure all goes back."""
   names = [path.name for path in fresh.iterdir()]
-  old = fresh / 'old'
+  old = fresh / _OLD
   old.mkdir()
   moved = []
   try:
@@ -112,12 +129,16 @@ def _swap(fresh, folder):
     for here, there in reversed(moved):
       with contextlib.suppress(OSError):
         os.replace(here, there)
+    with contextlib.suppress(OSError):  # what could not go back stays there
+      old.rmdir()
     raise
+  shutil.rmtree(old, ignore_errors=True)
 
 
-def _check_content(folder):
+def _check_content(folder, besides=None):
   """Refuses a folder with files that the audit has not written."""
-  content = sorted(path.name for path in folder.iterdir())
+  content = sorted(
+      path.name for path in folder.iterdir() if path.name != besides)
   marked = _marked(folder)
   if content and not marked:
     more = f' and {len(content) - 1} more' if len(content) > 1 else ''
@@ -126,7 +147,13 @@ def _check_content(folder):
         'folder, or say --overwrite.')
   for name in NAMES:
     path = folder / name
-    if os.path.lexists(path) and marked.get(name) != _hash(path):
+    if not os.path.lexists(path):
+      continue
+    if name not in marked:
+      raise files.InputError(
+          f'--output: {path} was not written by an audit; name a new folder, '
+          'or say --overwrite.')
+    if marked[name] != _hash(path):
       raise files.InputError(
           f'--output: {path} was changed since an audit wrote it; name a new '
           'folder, or say --overwrite.')
@@ -140,7 +167,8 @@ def _marked(folder):
     return {}
   if not isinstance(marked, dict):
     return {}
-  return {name: marked[name] for name in NAMES if name in marked}
+  return {name: marked[name] for name in NAMES
+          if isinstance(marked.get(name), str)}
 
 
 def _hash(path):

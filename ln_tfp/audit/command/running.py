@@ -38,7 +38,7 @@ def run(arguments, load_named) -> None:
   folder = pathlib.Path(arguments.output)
   output_lib.check(
       folder, (arguments.data, arguments.images, arguments.labels,
-               arguments.decisions), arguments.overwrite)
+               arguments.decisions, arguments.backbone), arguments.overwrite)
   data = _load(arguments, load_named)
   data, certain, before = _decide(data, arguments.decisions)
   for note in data.notes:

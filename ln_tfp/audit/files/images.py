@@ -84,20 +84,27 @@ def read(path: str | os.PathLike) -> 'Image.Image':
   try:
     with warnings.catch_warnings():
       warnings.simplefilter('ignore')  # Pillow's, on odd metadata
-      with pil.Image.open(path) as image:
+      # Of a path Pillow maps the file, and scrambles TIFF that is rotated.
+      with open(path, 'rb') as stream, pil.Image.open(stream) as image:
         if image.width * image.height > _MAX_PIXELS:
           raise dataset.InputError(
               f'{path}: an image of {image.width:,} x {image.height:,} pixels '
               'is too large.')
-        return _to_eight_bits(pil.ImageOps.exif_transpose(image), path)
+        # A PNG or PGM file of mode 'I' has sixteen bits, others have 32.
+        is_wide = image.mode == 'I' and image.format not in ('PNG', 'PPM')
+        return _to_eight_bits(
+            pil.ImageOps.exif_transpose(image), path, is_wide)
   except dataset.InputError:
     raise
+  except pil.UnidentifiedImageError as error:
+    raise dataset.InputError(
+        f'{path}: not a readable image (of no known format).') from error
   except Exception as error:  # Pillow's decoders raise almost anything
     raise dataset.InputError(
         f'{path}: not a readable image ({dataset.reason(error)}).') from error
 
 
-def _to_eight_bits(image, path):
+def _to_eight_bits(image, path, is_wide):
   if image.mode in ('1', 'L'):
     return image.convert('L')
   if image.mode[0] not in 'IF':
@@ -105,10 +112,11 @@ def _to_eight_bits(image, path):
   values = np.asarray(image, np.float64)
   low, high = values.min(), values.max()
   full = 65_535. if image.mode[0] == 'I' else 1.
-  if not (low >= 0. and high <= full):
+  if is_wide or not (low >= 0. and high <= full):
+    expected = 'sixteen bits' if is_wide else f'0 to {full:g}'
     raise dataset.InputError(
         f'{path}: not a readable image (values from {low:g} to {high:g}, where '
-        f'0 to {full:g} are expected).')
+        f'{expected} are expected).')
   return pillow.load().Image.fromarray(
       np.round(values * (255. / full)).astype(np.uint8))
 
@@ -128,10 +136,10 @@ def list_classes(root: pathlib.Path) -> list[tuple[str, str]]:
   return found
 
 
-def check_names(names: Sequence[str], source: object,
+def check_names(root: pathlib.Path, names: Sequence[str], source: object,
                 allow_outside: bool) -> None:
   """Refuses names that leave the folder, and names that occur twice."""
-  seen = {}
+  seen, whole = {}, os.path.abspath(root)
   for i, name in enumerate(names):
     normal = os.path.normpath(name.replace('\\', '/'))
     if not allow_outside and (
@@ -139,8 +147,7 @@ def check_names(names: Sequence[str], source: object,
       raise dataset.InputError(
           f'{source}: {name} is not in the folder; --allow_outside reads it '
           'nevertheless.')
-    if normal in seen:
+    first = seen.setdefault(os.path.normpath(os.path.join(whole, normal)), i)
+    if first != i:
       raise dataset.InputError(
-          f'{source}: {name} is listed twice, as examples {seen[normal]} and '
-          f'{i}.')
-    seen[normal] = i
+          f'{source}: {name} is listed twice, as examples {first} and {i}.')

@@ -80,6 +80,7 @@ def _whole_numbers(values):
   if values.dtype.kind in 'iub':
     numbers = values.astype(object) + 0
   elif values.dtype.kind == 'f':
+    values = values.astype(np.float64)
     wrong = ~(np.isfinite(values) & (values == np.floor(values)) &
               (np.abs(values) < 2**53))
     if wrong.any():

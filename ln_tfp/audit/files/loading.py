@@ -87,7 +87,7 @@ def _load_folder(path, labels, label, allow_outside):
     # A header without the column of files is the likelier mistake.
     names = [str(name) for name in table.columns[table.find(None, 'file')]]
     values = table.columns[table.find(label, 'label')]
-    images.check_names(names, labels, allow_outside)
+    images.check_names(path, names, labels, allow_outside)
     for name in names:
       if not (path / name).is_file():
         raise dataset.InputError(

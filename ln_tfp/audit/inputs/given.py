@@ -149,6 +149,8 @@ def _one_kind(labels, argument):
 def _check_whole(labels, positions, argument):
   # Beyond 2^53 floating numbers are not told apart, beyond 2^63 int64 ends.
   largest = 2.**53 if labels.dtype.kind == 'f' else 2**63 - 1
+  if labels.dtype.kind == 'f' and labels.dtype.itemsize < 8:
+    labels = labels.astype(np.float64)  # float16 takes the largest for infinite
   whole = (labels >= 0) & (labels == np.floor(labels)) & (labels <= largest)
   if not whole.all():
     first = int(np.argmin(whole))

@@ -126,7 +126,7 @@ def test_an_index_with_an_odd_entry_is_not_believed(directory, values):
   name = f'{_RUN.key}.json'
   file = directory / '.locks' / 'index.json'
   file.parent.mkdir()
-  file.write_text(json.dumps({'1': {
+  file.write_text(json.dumps({str(index._VERSION): {
       name: [index.signature(directory / name), *values]}}))
   assert store.Store(directory).entries == first
 

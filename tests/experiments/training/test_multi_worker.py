@@ -112,6 +112,8 @@ def test_workers_wait_at_the_address_that_they_are_told_and_at_no_other():
 
 @pytest.mark.parametrize('address, is_public', [
     ('8.8.8.8:2222', True), ('[2001:4860:4860::8888]:2222', True),
+    ('[::ffff:8.8.8.8]:2222', True), ('0.0.0.0:2222', True),
+    ('[::]:2222', True),
     ('127.0.0.1:2222', False), ('10.1.2.3:2222', False),
     ('192.168.0.7:2222', False), ('[::1]:2222', False)])
 def test_public_addresses_are_refused(address, is_public):

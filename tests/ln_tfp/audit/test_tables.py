@@ -6,6 +6,7 @@ import pytest
 from ln_tfp.audit import files
 from ln_tfp.audit.files import columns
 from ln_tfp.audit.files import tables
+from ln_tfp.audit.review import spreadsheet
 
 REVIEWS = """id,text,stars,shop,sentiment
 a1,"good, really
@@ -31,6 +32,17 @@ def test_separators_marks_and_line_ends_of_all_kinds_are_read(
   table = tables.read(path)
   assert table.columns == {'a': ['x, ; y', 'z'], 'label': ['ü', 'v']}
   assert table.separator == separator
+
+
+def test_the_audits_own_table_is_read_as_it_was_before_it_was_made_safe(
+    tmp_path):
+  rows = [('=a.png', '-x', .5), ("'=b.png", '@y', .25)]
+  spreadsheet.write(tmp_path / 'labels.csv', ('id', 'given', 'quality'), rows)
+  cells = tables.read(tmp_path / 'labels.csv').columns
+  assert cells['id'] == ['=a.png', "'=b.png"]
+  assert cells['given'] == ['-x', '@y']
+  (tmp_path / 'other.csv').write_text("id,given\n'=a,b\n")
+  assert tables.read(tmp_path / 'other.csv').columns['id'] == ["'=a"]
 
 
 def test_rows_are_shown_with_all_columns_but_the_label(tmp_path):
