@@ -51,10 +51,10 @@ def prepare(name: str, data_dir: str | os.PathLike) -> None:
 
 def _keys(path):
   """Returns the images of a list, all of which are in the data directory."""
-  keys = _lines(path)
-  for number, key in enumerate(keys, 1):
-    normal = os.path.normpath(key)
-    if os.path.isabs(normal) or normal.split('/')[0] == '..' or '\0' in key:
+  keys = []
+  for number, key in enumerate(_lines(path), 1):
+    keys.append(os.path.normpath(key))
+    if os.path.isabs(key) or keys[-1].split('/')[0] == '..' or '\0' in key:
       raise registry.BadDataError(
           f'{path}, line {number}: {key} leaves the data directory.')
   return keys
@@ -64,7 +64,7 @@ def _check_apart(root, keys):
   """Refuses an image in two of the lists: a test must be a test."""
   seen = {}
   for split, listed in keys.items():
-    for key in map(os.path.normpath, listed):
+    for key in listed:
       if seen.setdefault(key, split) != split:
         raise registry.BadDataError(
             f'{root}: {key} is in the lists of {seen[key]} and of {split}.')
@@ -93,6 +93,7 @@ def _labels(path, num_classes):
       raise registry.BadDataError(
           f'{path}, line {number}: expected an image and a label in '
           f'0..{num_classes - 1}. Received: {line[:200]!r}.')
+    key = os.path.normpath(key)
     if labels.setdefault(key, int(label)) != int(label):
       raise registry.BadDataError(
           f'{path}, line {number}: {key} has the labels {labels[key]} and '

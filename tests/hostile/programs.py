@@ -198,6 +198,9 @@ _NOISY = _LINES['noisy_label_kv.txt']
 _CLOTHING = [
     _clothing('An image with two labels in a list', r'noisy_label_kv.*t0\.jpg',
               noisy_label_kv=[*_NOISY, f'{_TRAIN[0]} 1']),
+    _clothing('An image with two labels under two names',
+              r'noisy_label_kv.*t0\.jpg', noisy_label_kv=[
+                  *_NOISY, 'images/./0/t0.jpg 1']),
     _clothing('A list of training images that is empty',
               r'noisy_train_key_list.* empty', raw(
                   'clothing1m/noisy_train_key_list.txt', '')),
