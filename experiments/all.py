@@ -12,7 +12,7 @@ not tuned yet, their search comes first, and a second sweep trains the winners.
 
 Data: embedded (default), features (of CIFAR and CIFAR-N, see embed), mnist,
 cifar, paper (all that the paper has: mnist, cifar and clothing1m).
-Time: embedded, five seeds, about an hour on two idle cores (1,146 runs);
+Time: embedded, five seeds, about 80 minutes on two idle cores (1,146 runs);
 the others: --dry_run.
 Expected: the paths of what is written, and at the end how many claims of the
 paper hold, fail and were not run.

@@ -17,7 +17,7 @@ of the repository: a directory of its own keeps the two searches apart.
 Data sets: all of synthetic_noise and natural_noise (default: digits).
 Noise: by default the whole table of the data set: none, three symmetric and
 three asymmetric rates, or all label sets where there are human labels.
-Time: digits about 17 minutes on two idle cores (308 runs).
+Time: digits about 20 minutes on two idle cores (308 runs).
 Expected: on digits with sym:0.4, GCE wins with q = 0.9 and LN with tau = 0.5,
 lambda = 0.5.
 """
