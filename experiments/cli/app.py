@@ -135,6 +135,9 @@ def guard(function):
   except (flags.Error, BadFlagError, data.BadDataError,
           data.MissingDataError, launch.IncompleteError) as error:
     sys.exit(f'{program}: {" ".join(str(error).split())}')
+  except BrokenPipeError:  # nobody reads on, as in `--help | head`
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(128 + signal.SIGPIPE)
   except OSError as error:
     if error.filename is None:
       raise

@@ -75,6 +75,14 @@ def test_help_is_there_at_once(program, call):
   assert f'experiments.{program}' in '\n'.join(text)
 
 
+def test_a_reader_who_leaves_early_is_no_error():
+  with subprocess.Popen(
+      [sys.executable, '-m', 'experiments.pack', '--help'], cwd=_ROOT,
+      stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    process.stdout.close()
+    assert not process.stderr.read()
+
+
 @pytest.mark.parametrize('flag, words', [
     ('--nonesuch', 'nonesuch'),
     ('--seeds=many', 'seeds'),
