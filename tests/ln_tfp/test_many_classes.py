@@ -170,9 +170,10 @@ def make_model(**settings):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(('head_settings', 'compile_settings', 'at_least'), [
-    (dict(), dict(), .85), (dict(), dict(jit_compile=True), .85),
-    (dict(dtype='mixed_bfloat16'), dict(), .85), *(
+    (dict(), dict(), .85), *(
         pytest.param(*case, marks=pytest.mark.thorough) for case in (
+            (dict(), dict(jit_compile=True), .85),
+            (dict(dtype='mixed_bfloat16'), dict(), .85),
             (dict(), dict(steps_per_execution=2), .85),
             (dict(tied=True), dict(), .5),
             (dict(dummy_class=False), dict(), .85)))],

@@ -27,10 +27,10 @@ LABELS = tf.constant([0, 2, 1, 1])
 IDS = tf.constant([4, 9, 2, 7], tf.int64)
 
 all_methods = pytest.mark.parametrize('name', methods.NAMES)
-# Compiling takes its time: only the paper's in the quick tests.
+# Compiling takes its time: the others are among the thorough tests.
 compiled_methods = pytest.mark.parametrize('name', [
     name if name in grids.METHODS
-    else pytest.param(name, marks=pytest.mark.slow)
+    else pytest.param(name, marks=[pytest.mark.slow, pytest.mark.thorough])
     for name in methods.NAMES])
 
 

@@ -6,6 +6,7 @@ from experiments import data
 from experiments import methods
 from experiments import training
 
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 # Clean labels need no noise on the targets: the least one of the grid. And
 # the official moving average is one of many more steps; co-teaching is told the
 # rate of the noise.
@@ -33,28 +34,21 @@ def _accuracy(source, output_dir, **settings):
   return 100 * result.metrics['test_accuracy']
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize('noise, margin', [
-    ('sym:0.4', 15.),
-    pytest.param('asym:0.3', 8., marks=pytest.mark.thorough)])
+    ('sym:0.4', 15.), ('asym:0.3', 8.)])
 def test_ln_is_far_above_ce_under_noise(source, output_dir, noise, margin):
   ce = _accuracy(source, output_dir, noise=noise, method='CE')
   ln = _accuracy(source, output_dir, noise=noise, method='LN')
   assert ln - ce >= margin, (ln, ce)
 
 
-@pytest.mark.slow
 def test_gce_is_above_ce_under_symmetric_noise(source, output_dir):
   ce = _accuracy(source, output_dir, noise='sym:0.4', method='CE')
   gce = _accuracy(source, output_dir, noise='sym:0.4', method='GCE')
   assert gce > ce
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize('name', [
-    pytest.param(name, marks=(
-        [] if name in methods.GROUPS['paper'] else pytest.mark.thorough))
-    for name in methods.NAMES])
+@pytest.mark.parametrize('name', methods.NAMES)
 def test_every_method_learns_clean_labels(source, output_dir, name):
   run = training.Run(
       method=name, epochs=30, hyperparameters=_CLEAN.get(name, {}))

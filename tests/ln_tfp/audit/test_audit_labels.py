@@ -273,6 +273,7 @@ def _clouds(num=400, wrong=.2, seed=0):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_wrong_labels_learnt_by_heart_are_found_before_the_trained_layers():
   x, given, true = _clouds()
   model = _trained(
@@ -289,6 +290,7 @@ def test_wrong_labels_learnt_by_heart_are_found_before_the_trained_layers():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_features_that_had_to_be_learnt_are_used():
   """The classes are the signs of two products: not linear in the inputs."""
   rng = np.random.default_rng(1)

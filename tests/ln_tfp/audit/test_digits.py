@@ -8,6 +8,8 @@ from experiments import data
 import ln_tfp
 from ln_tfp.audit.command import fitting
 
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
+
 
 def _audit(noise):
   source = data.load('digits')
@@ -21,11 +23,9 @@ def _audit(noise):
   return examples, ln_tfp.audit_labels(model, inputs, noisy)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize('noise, auroc, precision, f1, matrix_error', [
     ('sym:0.4', .996, .99, .94, .08),
-    pytest.param('asym:0.3', .993, .975, .93, .08,
-                 marks=pytest.mark.thorough)])
+    ('asym:0.3', .993, .975, .93, .08)])
 def test_one_training_finds_the_wrong_labels_of_digits(
     noise, auroc, precision, f1, matrix_error):
   noisy, report = _audit(noise)
@@ -38,8 +38,6 @@ def test_one_training_finds_the_wrong_labels_of_digits(
   assert abs(report.noise_rate - noisy.rate) < .03
 
 
-@pytest.mark.slow
-@pytest.mark.thorough
 def test_clean_labels_raise_few_false_alarms():
   _, report = _audit('none')
   assert report.noise_rate < .01

@@ -41,7 +41,9 @@ def _by_hand(logits, y):
       for row, label in zip(logits, y)])
 
 
-@pytest.mark.parametrize('kind', ['softmax', 'LN', 'LN without dummy class'])
+@pytest.mark.parametrize('kind', ['LN', *(
+    pytest.param(kind, marks=pytest.mark.thorough)
+    for kind in ('softmax', 'LN without dummy class'))])
 @pytest.mark.slow
 def test_margins_are_means_over_epochs_and_wrong_labels_have_low_ones(kind):
   x, given, true = _data()

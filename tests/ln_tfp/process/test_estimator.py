@@ -39,6 +39,7 @@ def blobs(size=120, num_classes=3, num_features=4, seed=0, noise=0.):
     expected_failed_checks=lambda _: EXPECTED_FAILURES)
 @pytest.mark.filterwarnings('ignore::sklearn.exceptions.SkipTestWarning')
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_it_is_a_classifier_of_scikit_learn(estimator, check):
   check(estimator)
 
