@@ -17,6 +17,7 @@ import ln_tfp
 
 
 @pytest.mark.parametrize('rank', [1, 4])
+@pytest.mark.slow
 def test_ln_and_tfps_composition_compute_the_same(rank):
   labels, _, packed = loss.make_outputs(8, 10, rank)
   ours = loss.value_and_gradient(ln_tfp.nll, labels, packed, False)()
@@ -25,6 +26,7 @@ def test_ln_and_tfps_composition_compute_the_same(rank):
 
 
 @pytest.mark.parametrize('rank', [1, 4])
+@pytest.mark.slow
 def test_both_monte_carlo_losses_compute_the_same(rank):
   chunked, materialised = (
       heteroscedastic.make(name, 50, rank)()
@@ -32,6 +34,7 @@ def test_both_monte_carlo_losses_compute_the_same(rank):
   np.testing.assert_allclose(chunked, materialised, rtol=1e-3, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_stream_of_the_process_is_the_same_at_every_pass():
   batches = process.make_stream(12_000, 8, 3)
   for (x, y), (again_x, again_y) in zip(batches(), batches()):

@@ -73,6 +73,7 @@ def test_a_network_by_name_resizes_and_preprocesses_by_itself(cache):
   np.testing.assert_allclose(backbone(images), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_missing_weights_files_and_names_are_said(cache, tmp_path, monkeypatch):
   assert not cache.exists()
 

@@ -157,6 +157,7 @@ def test_labels_that_are_ignored_masked_or_of_weight_zero_do_not_count():
   assert np.isfinite(float(metric.result()))
 
 
+@pytest.mark.slow
 def test_masked_steps_do_not_count():
   # The second sequence ends after one step; its padding is no class.
   x = np.array([[1, 2, 3], [4, 0, 0]])
@@ -188,6 +189,7 @@ def test_random_numbers_are_those_of_numpy():
 @pytest.mark.parametrize('loss', [
     losses.NoiseAgainstNoise(sigma=2., seed=1),
     losses.HeteroscedasticNLL(samples=1, seed=1)])
+@pytest.mark.slow
 def test_training_draws_new_numbers_at_every_step(loss):
   is_het = isinstance(loss, losses.HeteroscedasticNLL)
   model = model_of(ln_tfp.HeteroscedasticHead(K) if is_het
@@ -236,6 +238,7 @@ def test_both_audits_find_the_wrong_labels(trained):
 
 
 @pytest.mark.parametrize('kernel', ['linear', 'rbf'])
+@pytest.mark.slow
 def test_the_process_becomes_a_plain_model_that_is_saved(kernel, tmp_path):
   x, y = blobs()
   process = ln_tfp.LogisticNormalProcess(kernel, num_inducing=40).fit(x, y)
@@ -246,6 +249,7 @@ def test_the_process_becomes_a_plain_model_that_is_saved(kernel, tmp_path):
       loaded.predict(x, verbose=0), process.predict_proba(x), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_callbacks_of_the_audit_and_of_early_stopping_run():
   x, y = blobs()
   model = model_of(ln_tfp.LogisticNormalHead(K))

@@ -272,6 +272,7 @@ def test_a_wrong_number_of_class_names_is_refused():
       ln_tfp.to_classifier(sequential(), class_names=names)
 
 
+@pytest.mark.slow
 def test_the_classifier_goes_through_a_saved_model(tmp_path):
   model = randomise(sequential())
   ln_tfp.to_classifier(model).export(tmp_path / 'saved', verbose=False)
@@ -299,6 +300,7 @@ def test_models_without_a_single_head_output_are_refused():
     [keras.layers.Dense(5), keras.layers.Softmax()],
     [keras.layers.Dense(5), keras.layers.Activation('softmax')],
 ], ids=['logits', 'softmax', 'layer', 'activation'])
+@pytest.mark.slow
 def test_from_classifier_keeps_the_backbone(ending):
   classifier = randomise(keras.Sequential([backbone(), *ending]))
   model = ln_tfp.from_classifier(classifier, temperature=.7, rank=2)

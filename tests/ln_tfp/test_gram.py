@@ -135,6 +135,7 @@ def test_float32_is_off_by_no_more_than_the_bound(
   assert np.all(np.abs(actual - expected) < bound)
 
 
+@pytest.mark.slow
 def test_a_perfect_fit_of_20000_classes_costs_less_than_a_thousandth():
   # mu is the target, so |r|^2 = 0 is a difference of numbers near 200.
   classes, features = 20_000, 256

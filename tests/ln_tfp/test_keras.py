@@ -38,6 +38,7 @@ def test_fit_learns_in_every_mode(settings):
 @pytest.mark.parametrize('form, as_function', [
     ('flat', True), ('column', True), ('one_hot', True), ('float', True),
     ('flat', False), ('one_hot', False)])
+@pytest.mark.slow
 def test_two_classes_without_the_dummy_class(form, as_function):
   # D = 1, where Keras squeezes what it passes to a loss function.
   x, _ = small_data(320)
@@ -67,6 +68,7 @@ def test_mixed_precision_trains():
   assert np.all(np.isfinite(history)) and history[-1] < history[0]
 
 
+@pytest.mark.slow
 def test_a_wrong_label_stops_fit():
   x, y = small_data()
   y[11] = 3
@@ -84,6 +86,7 @@ def test_a_model_without_the_head_is_refused():
     model.fit(x, y, verbose=0)
 
 
+@pytest.mark.slow
 def test_keras_own_accuracy_fails_loudly_on_packed_outputs():
   x, y = small_data()
   model = small_model()

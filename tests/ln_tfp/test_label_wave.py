@@ -38,6 +38,7 @@ class _Scripted(keras.callbacks.Callback):
     self.kernels.append(kernel.numpy())
 
 
+@pytest.mark.slow
 def test_training_stops_and_goes_back_to_the_chosen_epoch():
   size = 8
   x = np.eye(size, dtype='float32')

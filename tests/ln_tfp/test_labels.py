@@ -136,6 +136,7 @@ def test_compiled_by_xla_loss_and_gradient_of_an_invalid_label_are_nan(name):
 
 
 @EVERY_METRIC
+@pytest.mark.slow
 def test_compiled_by_xla_the_metric_of_an_invalid_label_is_nan(name):
   metric = METRICS[name]()
   update = tf.function(metric.update_state, jit_compile=True)
@@ -273,6 +274,7 @@ def test_fit_never_checks_labels_of_weight_zero(name):
     model.fit(x, labels, verbose=0)
 
 
+@pytest.mark.slow
 def test_weighted_metrics_never_check_labels_of_weight_zero():
   model = model_of('ln')
   model.compile('sgd', loss=ln_tfp.nll, weighted_metrics=[ln_tfp.Accuracy()])
@@ -286,6 +288,7 @@ def test_weighted_metrics_never_check_labels_of_weight_zero():
   np.testing.assert_allclose(result['accuracy'], expected.result(), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_callback_of_keras_stops_training_where_assertions_are_dropped():
   model = model_of('ln')
   model.compile('sgd', loss=ln_tfp.nll, jit_compile=True)

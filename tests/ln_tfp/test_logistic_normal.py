@@ -219,6 +219,7 @@ def test_label_term_and_log_det_equal_dense_linear_algebra(rank):
 
 
 @pytest.mark.parametrize('ranks', [(1, 2), (0, 1), (3, 0), (0, 0)])
+@pytest.mark.slow
 def test_kl_equals_that_of_dense_normals_and_monte_carlo(ranks):
   p, q = [
       ln_tfp.LogisticNormal(*parameters(4, rank, scale, seed)[:3], tau)
@@ -319,6 +320,7 @@ def test_a_variable_temperature_is_read_at_every_use():
 
 
 @pytest.mark.parametrize('batched', [True, False])
+@pytest.mark.slow
 def test_a_batch_of_temperatures_has_one_for_each_distribution(batched):
   loc, diag, factor, target = parameters(4, 2, .5, seed=17)  # B = D
   if not batched:

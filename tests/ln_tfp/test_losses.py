@@ -105,6 +105,7 @@ def test_labels_that_are_no_classes_are_an_error_that_shows_them(bad, graph):
   assert shown in received
 
 
+@pytest.mark.slow
 def test_where_xla_drops_the_assertion_loss_and_gradient_are_nan():
   @tf.function(jit_compile=True)
   def loss_and_gradient(labels, outputs):
@@ -174,6 +175,7 @@ def test_the_keras_class_averages_weights_and_masks():
       (values * weights).sum() / values.size, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_masked_steps_do_not_count():
   model = keras.Sequential([
       keras.layers.Input((3, 2)), keras.layers.Masking(),

@@ -95,6 +95,7 @@ def test_soft_labels_name_their_classes(dummy_class):
           soft, packed(features)), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_ignored_masked_and_weightless_labels_neither_count_nor_fail():
   many, packed = make_pair()
   features = np.random.default_rng(2).normal(size=(9, FEATURES))
@@ -121,6 +122,7 @@ def test_ignored_masked_and_weightless_labels_neither_count_nor_fail():
 
 
 @pytest.mark.parametrize('bad', [-1, CLASSES])
+@pytest.mark.slow
 def test_labels_that_are_no_classes_are_an_error_and_nan_under_xla(bad):
   many, _ = make_pair(dtype='float32')
   features = many(np.ones((9, FEATURES), 'float32'))

@@ -43,6 +43,7 @@ def minimise_over_factor(residual, min_scale, start):
   return optimize.minimize(loss_and_gradient, start, jac=True, tol=1e-12).x
 
 
+@pytest.mark.slow
 def test_optimal_covariance_is_the_outer_product_of_the_residual_eq_7():
   residual = np.array([2., -1., .5])
   factor = minimise_over_factor(residual, 1e-2, start=[.9, -.6, .1])

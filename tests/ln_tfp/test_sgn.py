@@ -62,6 +62,7 @@ def test_the_average_follows_each_step_with_its_own_statistics():
   assert len(sgn.optimizer.variables) == 2 + len(model.trainable_variables)
 
 
+@pytest.mark.slow
 def test_the_fractional_epoch_decides_how_far_the_targets_shift(monkeypatch):
   x, y = _data()
   sgn = ln_tfp.ShiftedGaussianNoise(_model(), alpha=.5)

@@ -48,6 +48,7 @@ def test_large_problems_are_random_rows_in_units_of_one(monkeypatch):
 
 
 @pytest.mark.parametrize('name', contestants.CONTESTANTS)
+@pytest.mark.slow
 def test_a_contestant_learns_from_noisy_labels(name):
   problem = problems.load('iris', 'sym:0.2', 0)
   classifier = contestants.CONTESTANTS[name](problem, 0)
@@ -65,6 +66,7 @@ def test_the_gaussian_process_tunes_on_few_rows_and_fits_all(monkeypatch):
   assert model.score(problem.test_x, problem.test_y) > .93
 
 
+@pytest.mark.slow
 def test_a_class_that_was_never_seen_has_no_probability():
   problem = problems.load('iris', 'none', 0)
   keep = problem.given < 2

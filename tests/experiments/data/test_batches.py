@@ -191,6 +191,7 @@ def test_a_batch_of_digits_costs_less_than_100_microseconds():
   assert min(times) < 100e-6
 
 
+@pytest.mark.slow
 def test_images_are_kept_once_and_let_go():
   images = _images(50)
   batches = data.Batches(

@@ -57,6 +57,7 @@ def test_splits_and_labels_are_those_of_the_lists(root):
       root / 'images/1/clean_test,3.jpg')
 
 
+@pytest.mark.slow
 def test_evaluation_takes_the_centre_in_order(root):
   source = data.load('clothing1m', root.parent)
   (batch,) = _batches(source, 'test').epoch(0)
@@ -78,6 +79,7 @@ def test_the_shorter_side_becomes_256(root):
       batch.inputs[2], _normalise(source, resized[16:240, 80:304]), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_training_crops_and_flips_at_random_and_repeatably(root):
   source = data.load('clothing1m', root.parent)
 
@@ -92,6 +94,7 @@ def test_training_crops_and_flips_at_random_and_repeatably(root):
     assert not np.array_equal(image, other[i])
 
 
+@pytest.mark.slow
 def test_training_crops_are_windows_of_the_image(root):
   source = data.load('clothing1m', root.parent)
   pixels = np.asarray(tf.io.decode_image(
@@ -125,6 +128,7 @@ def test_an_epoch_is_balanced_over_the_classes(root):
   assert [np.bincount(labels).tolist() for labels in drawn] == [[2, 2, 2]] * 2
 
 
+@pytest.mark.slow
 def test_workers_share_the_images(root):
   source = data.load('clothing1m', root.parent)
   alone = list(_batches(source, 'train', seed=0, augment=True).epoch(0))

@@ -164,6 +164,7 @@ def _prepare(name, data_dir, shape, num):
   return images
 
 
+@pytest.mark.slow
 def test_prepared_data_sets_are_read_with_their_ids(tmp_path):
   images = _prepare('cifar10', tmp_path, (4, 4, 3), 30)
   source = data.load('cifar10', tmp_path)
@@ -176,6 +177,7 @@ def test_prepared_data_sets_are_read_with_their_ids(tmp_path):
   assert not np.array_equal(train.ids, np.arange(30))
 
 
+@pytest.mark.slow
 def test_data_sets_without_ids_are_numbered_in_a_fixed_read_order(tmp_path):
   images = _prepare('mnist', tmp_path, (4, 4, 1), 30)
   first, second = (data.load('mnist', tmp_path).train for _ in range(2))

@@ -197,6 +197,7 @@ def test_a_networks_weights_are_a_function_of_the_seed_heads_included(name):
 @pytest.mark.parametrize('model, shape, logits, logistic_normal', [
     ('lenet5', (28, 28, 1), 545_546, 546_396),
     ('wide_resnet', (32, 32, 3), 1_467_610, 1_468_900)])
+@pytest.mark.slow
 def test_networks_have_the_papers_number_of_parameters(
     model, shape, logits, logistic_normal):
   for name, expected in (('CE', logits), ('LN', logistic_normal)):

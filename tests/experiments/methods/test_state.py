@@ -145,6 +145,7 @@ def test_mixup_mixes_inputs_and_labels_with_the_same_partners():
 
 
 @pytest.mark.parametrize('alpha', [1., 8.])
+@pytest.mark.slow
 def test_the_share_of_mixup_is_beta_distributed(alpha):
   method = methods.get('mixup', alpha=alpha)
   draw = tf.function(lambda: tf.map_fn(  # in a graph: eager ones take seconds

@@ -40,6 +40,7 @@ def _trainable(model):
   return sum(int(np.prod(v.shape)) for v in model.trainable_variables)
 
 
+@pytest.mark.slow
 def test_wide_resnet_28_2_has_the_papers_number_of_trainable_parameters():
   model = models.build('wide_resnet', (32, 32, 3), _logits(), seed=0)
   assert _trainable(model) == 1_467_610
@@ -128,6 +129,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones():
     models.build('vgg', (4,), _logits(), seed=0)
 
 
+@pytest.mark.slow
 def test_models_survive_saving_and_loading(tmp_path):
   model = models.build(
       'wide_resnet', (8, 8, 3), _logits(), seed=0, depth=10, width=1)

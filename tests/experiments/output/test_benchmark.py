@@ -69,6 +69,7 @@ def test_the_page_of_an_empty_directory_says_so(tmp_path):
     benchmark.update(page, evidence.Facts(tmp_path), 'results')
 
 
+@pytest.mark.slow
 def test_the_committed_page_is_the_one_of_the_committed_results():
   page = _ROOT / 'docs' / 'benchmark.md'
   assert benchmark.update(

@@ -29,6 +29,7 @@ def _line():
     return figure
 
 
+@pytest.mark.slow
 def test_a_figure_is_saved_as_png_and_pdf_with_its_record(tmp_path):
   path = figures.save(_line(), tmp_path, RECORD)
   assert path == tmp_path / 'figures' / 'line.png'
@@ -39,6 +40,7 @@ def test_a_figure_is_saved_as_png_and_pdf_with_its_record(tmp_path):
       'line.json', 'line.pdf', 'line.png']
 
 
+@pytest.mark.slow
 def test_the_same_figure_gives_the_same_files(tmp_path):
   first = figures.save(_line(), tmp_path / '1', RECORD)
   second = figures.save(_line(), tmp_path / '2', RECORD)

@@ -143,6 +143,7 @@ def test_an_empty_directory_gives_a_page_on_which_nothing_holds(tmp_path):
   assert 'not run' in text
 
 
+@pytest.mark.slow
 def test_the_page_works_in_a_browser(file):
   with browser.open_page(file) as tab:
     assert tab.errors() == []
@@ -155,6 +156,7 @@ def test_the_page_works_in_a_browser(file):
         'return document.querySelector("figure img").naturalWidth > 0')
 
 
+@pytest.mark.slow
 def test_the_page_fits_a_narrow_screen(file):
   with browser.open_page(file, width=360, height=700) as tab:
     content, window = tab.widths()

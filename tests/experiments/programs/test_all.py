@@ -35,6 +35,7 @@ def test_a_dry_run_counts_a_shared_run_once_and_writes_nothing(tmp_path):
   assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_numbers_of_the_whole_paper_stay_apart(tmp_path):
   _, output, _ = calling.call(
       all_programs, f'--output_dir={tmp_path}', '--seeds=5', '--dry_run',
@@ -46,6 +47,7 @@ def test_numbers_of_the_whole_paper_stay_apart(tmp_path):
       new for name, (_, new) in lines.items() if name != 'all')
 
 
+@pytest.mark.slow
 def test_a_dry_run_foresees_what_follows_a_search(tmp_path):
   arguments = (f'--output_dir={tmp_path}', '--seeds=5', '--dry_run')
   _, output, _ = calling.call(all_programs, *arguments, '--data=features')

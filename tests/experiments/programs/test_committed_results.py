@@ -40,6 +40,7 @@ def _remake(directory, program, name, *arguments):
         '--seeds=5', '--noise=human:worst', '--data_dir=/nonesuch',
         '--offline']),
 ])
+@pytest.mark.slow
 def test_the_tables_follow_from_the_results(
     tmp_path, program, dataset, arguments):
   name = f'tables/{program.__name__.rpartition(".")[2]}-{dataset}.md'

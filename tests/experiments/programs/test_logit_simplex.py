@@ -1,6 +1,7 @@
 """Tests of the figure of logit space and simplex."""
 
 import numpy as np
+import pytest
 
 from experiments import logit_simplex
 from experiments.output import figures
@@ -32,6 +33,7 @@ def test_the_shades_hold_the_mass_that_the_caption_says():
   np.testing.assert_allclose(shares, logit_simplex.MASSES, atol=.01)
 
 
+@pytest.mark.slow
 def test_the_figure_has_two_panels():
   with figures.style():
     figure = logit_simplex.draw(logit_simplex.example())

@@ -141,6 +141,7 @@ def test_a_table_says_which_hyperparameters_are_not_the_papers(tmp_path):
     assert any('0.316' in note for note in notes) is expected
 
 
+@pytest.mark.slow
 def test_a_narrower_call_leaves_the_rest_to_the_report(tmp_path):
   arguments = (f'--output_dir={tmp_path}', '--methods=CE,LN')
   calling.call(
@@ -277,6 +278,7 @@ def test_the_papers_numbers_stand_in_the_table_of_its_data_set(
   assert re.search(r'difference +\+28.80', output)
 
 
+@pytest.mark.slow
 def test_a_search_is_followed_by_the_other_seeds_of_its_winners(tmp_path):
   status, output, _ = calling.call(
       synthetic_noise, f'--output_dir={tmp_path}', '--search', '--seeds=3',

@@ -65,6 +65,7 @@ def test_with_the_identity_both_terms_are_the_same(trained):
   np.testing.assert_allclose(terms['identity'], terms['learnt'], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_histograms_count_every_example_once(trained):
   directory, results = trained
   splits = training.load_splits(training.Run.from_dict(results[0].run))
@@ -104,6 +105,7 @@ def test_accuracy_is_drawn_over_all_epochs(trained):
   np.testing.assert_allclose(line.get_ydata(), expected)
 
 
+@pytest.mark.slow
 def test_the_surface_is_the_probability_of_the_triangles(tmp_path):
   run = training.Run(dataset='two_moons', method='CE', batch_size=None,
                      epochs=60, learning_rate=1e-2)

@@ -179,6 +179,7 @@ def test_cores_are_counted_where_there_is_no_affinity(monkeypatch):
   assert machine.cores() == os.cpu_count()
 
 
+@pytest.mark.slow
 def test_growth_counts_from_the_first_run_on(monkeypatch):
   sizes = iter([1000, 1050, 900, 1100, 1101])
   monkeypatch.setattr(machine, 'resident_bytes', lambda: next(sizes))

@@ -184,6 +184,7 @@ def test_lost_weights_are_trained_into_a_file_of_their_own(tmp_path):
   assert not (tmp_path / 'weights' / f'{run.key}.npz').exists()
 
 
+@pytest.mark.slow
 def test_weights_of_small_networks_are_kept_without_being_asked_for(tmp_path):
   run = tiny.run(epochs=1)
   result = training.train(
@@ -200,6 +201,7 @@ def test_weights_of_small_networks_are_kept_without_being_asked_for(tmp_path):
 
 @pytest.mark.parametrize('suffix, name', [
     ('.ckpt', 'epoch-00000'), ('.npz', '.npz')])
+@pytest.mark.slow
 def test_a_checkpoint_or_weights_that_cannot_be_written_are_a_warning(
     tmp_path, monkeypatch, suffix, name):
   def fail(path, content):

@@ -71,6 +71,7 @@ def test_all_runs_are_trained_once(tmp_path):
   assert sorted(starts) == ['CE', 'GCE', 'LN']
 
 
+@pytest.mark.slow
 def test_a_prerequisite_is_added_and_waited_for(tmp_path):
   _script(tmp_path, CE='sleep 1')
   results = _sweep(_runs('Forward', 'LN'), tmp_path)
@@ -104,6 +105,7 @@ def test_an_archived_result_is_finished_and_serves_as_prerequisite(tmp_path):
   assert training.read_result(file) == result  # for Forward to find
 
 
+@pytest.mark.slow
 def test_a_crash_is_tried_once_more(tmp_path):
   _script(tmp_path, LN='exit once')
   results = _sweep(_runs('CE', 'LN'), tmp_path)
@@ -125,6 +127,7 @@ def test_a_run_that_crashes_twice_is_reported_and_the_rest_goes_on(
   assert [line[1] for line in _log(tmp_path)].count('LN') >= 2
 
 
+@pytest.mark.slow
 def test_a_run_whose_prerequisite_failed_is_not_tried(tmp_path):
   _script(tmp_path, CE='raise')
   [run] = _runs('Forward')
@@ -140,6 +143,7 @@ def test_a_diverged_run_is_a_result(tmp_path):
   assert result.status == 'diverged'
 
 
+@pytest.mark.slow
 def test_two_sweeps_of_one_directory_train_each_run_once(tmp_path):
   methods = ('CE', 'GCE', 'LS', 'NAN', 'Forward')
   _script(tmp_path, **dict.fromkeys(methods, 'sleep 0.3'))
@@ -247,6 +251,7 @@ def test_the_workers_of_a_sweep_that_is_killed_end_themselves(tmp_path):
   assert _gone(int(pid))
 
 
+@pytest.mark.slow
 def test_a_worker_is_replaced_when_it_has_grown(tmp_path, monkeypatch):
   monkeypatch.setattr(pool_lib, 'GROWTH_BYTES', -1)
   runs = _runs('CE', 'LN', 'GCE', 'NAN', 'LS')
@@ -341,6 +346,7 @@ def test_a_terminal_shows_a_bar_for_the_sweep_and_one_for_each_run(
   assert '[not markup]' in text
 
 
+@pytest.mark.slow
 def test_the_line_of_a_run_names_its_gpu(tmp_path, monkeypatch):
   monkeypatch.setenv('TERM', 'xterm')
   monkeypatch.setenv('COLUMNS', '120')

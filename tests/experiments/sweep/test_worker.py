@@ -2,6 +2,7 @@
 
 import gc
 
+import pytest
 import tensorflow as tf
 
 from experiments.sweep import worker
@@ -13,6 +14,7 @@ def _traces():
   return sum(isinstance(each, tf.Graph) for each in gc.get_objects())
 
 
+@pytest.mark.slow
 def test_nothing_of_a_run_stays_in_the_process(monkeypatch):
   monkeypatch.setattr(worker, '_source', lambda *unused: tiny.source())
   counts = []

@@ -139,6 +139,7 @@ def test_a_table_names_the_runs_of_other_code(edit):
       'makes them anew: LN sym:0.4 seed 0-2+4.')
 
 
+@pytest.mark.slow
 def test_a_trained_result_has_its_fingerprint_and_retraining_is_done_once(
     tmp_path, edit):
   run = tiny.run(epochs=1)
@@ -170,6 +171,7 @@ def test_results_that_do_not_say_are_retrained_where_that_is_asked_for(
   assert plan_lib.Plan([run], tmp_path, retrain=True).pending
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_other_code_is_not_gone_on_with(tmp_path, edit):
   run = tiny.run(epochs=3)
   arguments = dict(source=tiny.source(), strategy='one')

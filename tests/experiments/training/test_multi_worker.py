@@ -93,6 +93,7 @@ def test_what_describes_no_workers_is_refused(text, monkeypatch):
     training.create_strategy('multi_worker')
 
 
+@pytest.mark.slow
 def test_a_worker_that_never_comes_is_named(monkeypatch):
   addresses = loopback.free_addresses(3)
   _, _, port = addresses[0].rpartition(':')

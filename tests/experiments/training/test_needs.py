@@ -73,6 +73,7 @@ def test_all_state_is_in_a_checkpoint():
     assert all(trainer.state()[key].dtype == np.float32 for key in rows)
 
 
+@pytest.mark.slow
 def test_rows_are_found_by_the_examples_ids():
   trainer, splits = _trainer(method='ELR', batch_size=None)
   p = np.clip(trainer.predict(splits.train), 1e-4, 1 - 1e-4)
@@ -83,6 +84,7 @@ def test_rows_are_found_by_the_examples_ids():
   assert not rows[-1].any()
 
 
+@pytest.mark.slow
 def test_rows_that_learn_go_down_their_gradient():
   trainer, splits = _trainer(
       method='SOP', batch_size=None,
@@ -110,6 +112,7 @@ def test_rows_that_learn_go_down_their_gradient():
         rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_moving_average_is_that_of_the_weights_after_each_step():
   trainer, _ = _trainer(
       method='SGN', batch_size=None, epochs=5,
@@ -129,6 +132,7 @@ def test_the_moving_average_is_that_of_the_weights_after_each_step():
     assert not np.array_equal(array, weights('model/')[name])
 
 
+@pytest.mark.slow
 def test_the_second_network_has_its_own_batch_statistics():
   run = dataclasses.replace(
       tiny.run(method='SGN', hyperparameters={'decay': 0.}, batch_size=30),
@@ -143,6 +147,7 @@ def test_the_second_network_has_its_own_batch_statistics():
       record['train_accuracy_given'])
 
 
+@pytest.mark.slow
 def test_twins_differ_and_both_learn():
   trainer, _ = _trainer(method='co-teaching')
   before = trainer.state()
@@ -174,6 +179,7 @@ def test_the_loss_sees_the_fractional_epoch_and_its_share(monkeypatch):
   np.testing.assert_allclose(shares, np.arange(6) / 12, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_penalty_on_absolute_values_is_part_of_the_objective():
   losses = []
   for penalty in (0., .5):
@@ -186,6 +192,7 @@ def test_a_penalty_on_absolute_values_is_part_of_the_objective():
   assert losses[1] - losses[0] == pytest.approx(.5 * total, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_sgn_ema_is_the_other_network_of_the_same_training(tmp_path):
   train = lambda name, **arguments: training.train(
       tiny.run(method=name, hyperparameters={'decay': .5}),

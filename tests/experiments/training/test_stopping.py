@@ -43,6 +43,7 @@ def test_the_chosen_epoch_is_that_of_a_run_that_ends_there(result):
   assert tables.chosen_accuracy(result) == tables.accuracy(shorter)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_chooses_the_same(tmp_path, monkeypatch, result):
   original = trainer_lib.Trainer.train_epoch
   stop_at = [result.chosen['epoch']]  # before the minimum shows
@@ -63,6 +64,7 @@ def test_an_interrupted_run_chooses_the_same(tmp_path, monkeypatch, result):
   assert again.history == result.history
 
 
+@pytest.mark.slow
 def test_a_run_without_a_minimum_chooses_its_last_epoch():
   result = _train(dataclasses.replace(RUN, epochs=2))
   assert result.chosen == {'epoch': 2, 'metrics': result.metrics}

@@ -46,6 +46,7 @@ def _kept(tmp_path_factory):
   return run, _train(run, output_dir=directory, keep_weights=True), directory
 
 
+@pytest.mark.slow
 def test_result_has_everything_a_table_needs(kept):
   run, result, _ = kept
   assert result.status == 'finished'
@@ -157,6 +158,7 @@ def test_a_finished_run_is_not_trained_again(kept, monkeypatch):
   assert _train(run, output_dir=directory, keep_weights=True) == result
 
 
+@pytest.mark.slow
 def test_wanted_weights_that_are_damaged_are_trained_again(kept, tmp_path):
   run, result, directory = kept
   for file in directory.glob('*.*'):
@@ -217,6 +219,7 @@ def test_an_interrupted_run_ends_bit_identical(
   assert result.seconds['epochs'][:2] == state.records['epoch_seconds']
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_other_variables_is_not_used(tmp_path):
   run = tiny.run(epochs=3)
   store_lib.Checkpoints(tmp_path / 'checkpoints' / run.key).save(
@@ -225,6 +228,7 @@ def test_a_checkpoint_of_other_variables_is_not_used(tmp_path):
   assert _what_is_exact(result) == _what_is_exact(_train(run))
 
 
+@pytest.mark.slow
 def test_only_a_run_that_a_method_asks_for_leaves_estimates():
   for name in ('CE', 'GCE'):
     result = _train(tiny.run(method=name))
@@ -343,6 +347,7 @@ def test_one_step_is_nesterov_on_the_mean_loss_plus_penalty():
         variable.numpy(), w - 1.9 * step, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_weight_decay_can_leave_batch_normalisation_alone():
   """Losses of weight zero: what moves is moved by weight decay."""
   model = keras.Sequential([
@@ -381,6 +386,7 @@ def test_random_methods_draw_anew_at_each_step():
     assert len({round(loss, 5) for loss in losses}) == number
 
 
+@pytest.mark.slow
 def test_learning_rate_drops_where_the_option_says():
   run = tiny.run(optimizer='gd', epochs=3, options={'drop_epoch': 2})
   plain = tiny.run(optimizer='gd', epochs=3)
@@ -461,6 +467,7 @@ def test_batch_normalisation_is_trained_and_restored(tmp_path, monkeypatch):
   assert _what_is_exact(result) == _what_is_exact(whole)
 
 
+@pytest.mark.slow
 def test_each_epoch_is_told_with_its_numbers():
   told = []
   result = _train(
@@ -471,6 +478,7 @@ def test_each_epoch_is_told_with_its_numbers():
     assert [record[name] for _, record in told] == values
 
 
+@pytest.mark.slow
 def test_tensorboard_logs_hold_the_history(tmp_path):
   run = tiny.run()
   result = _train(run, tensorboard_dir=tmp_path)

@@ -175,6 +175,7 @@ def test_one_hot_labels_are_labels_and_soft_ones_nearly(planted):
   assert np.corrcoef(soft.quality, report.quality)[0, 1] > .95
 
 
+@pytest.mark.slow
 def test_certain_labels_are_never_flagged_and_help_the_others(planted):
   x, y, true, report = planted
   worst = report.ranked_issues[:10]

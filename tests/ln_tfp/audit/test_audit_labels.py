@@ -144,6 +144,7 @@ def test_datasets_and_arrays_and_all_kinds_of_labels_give_the_same():
     np.testing.assert_allclose(found.quality, expected.quality, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_dataset_that_shuffles_is_refused():
   model, _ = _model()
   x, y = _examples()
@@ -241,6 +242,7 @@ def test_without_pandas_the_error_says_what_to_install(report, monkeypatch):
     report.to_pandas()
 
 
+@pytest.mark.slow
 def test_the_page_of_a_data_set_without_issues_says_so(tmp_path):
   head = ln_tfp.LogisticNormalHead(2, temperature=1.)
   model = keras.Sequential([keras.Input((2,)), head])
@@ -389,6 +391,7 @@ def test_names_and_soft_labels_are_understood():
 
 
 @pytest.mark.parametrize('as_dict', [True, False])
+@pytest.mark.slow
 def test_one_of_several_outputs_is_audited(as_dict):
   x, given, _ = _clouds(80)
   other = 1 - given % 2
@@ -411,6 +414,7 @@ def test_one_of_several_outputs_is_audited(as_dict):
     ln_tfp.audit_labels(model, examples, labels)
 
 
+@pytest.mark.slow
 def test_a_model_of_tokens_is_judged_by_what_it_has():
   rng = np.random.default_rng(0)
   tokens = rng.integers(0, 50, (60, 8))
@@ -423,6 +427,7 @@ def test_a_model_of_tokens_is_judged_by_what_it_has():
     ln_tfp.audit_labels(model, tokens, given, evidence='frozen')
 
 
+@pytest.mark.slow
 def test_a_model_has_a_say_in_the_order_as_far_as_it_has_learnt_no_noise():
   x, given, _ = _clouds()
   frozen = ln_tfp.audit_features(x, given)

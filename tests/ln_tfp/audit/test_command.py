@@ -40,6 +40,7 @@ def _blobs(num=120, seed=0):
   return x, given, true
 
 
+@pytest.mark.slow
 def test_arrays_with_named_labels_give_a_table_a_page_and_a_classifier(
     tmp_path, capsys):
   x, given, true = _blobs()
@@ -117,6 +118,7 @@ def test_bad_files_are_refused_in_one_line(tmp_path, capsys):
     _refuse(arguments, capsys, message, tmp_path / 'out')
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_nothing_behind(tmp_path, capsys, monkeypatch):
   x, given, _ = _blobs()
   np.savez(tmp_path / 'd.npz', x=x, y=given)
@@ -257,6 +259,7 @@ def test_files_that_are_read_are_never_replaced(blobs, tmp_path, capsys):
   assert (out / 'labels.csv').read_text() == before
 
 
+@pytest.mark.slow
 def test_if_a_file_cannot_be_moved_the_old_ones_stay(
     blobs, tmp_path, monkeypatch):
   out = tmp_path / 'out'
@@ -327,6 +330,7 @@ def test_a_table_of_texts_is_audited_by_its_columns(tmp_path, capsys):
   assert set(os.listdir(tmp_path / 'out')) == OUTPUTS - {'classifier.keras'}
 
 
+@pytest.mark.slow
 def test_images_are_embedded_by_a_backbone(tmp_path, capsys):
   colours = {'red': (200, 30, 30), 'blue': (30, 30, 200)}
   rng = np.random.default_rng(0)
@@ -395,6 +399,7 @@ def test_features_need_no_backbone(blobs, tmp_path, capsys):
           tmp_path / 'out')
 
 
+@pytest.mark.slow
 def test_a_second_audit_takes_decided_labels_as_certain(blobs, tmp_path):
   decisions = _write_csv(
       tmp_path / 'decisions.csv', ['id', 'given', 'decision', 'label'],

@@ -33,6 +33,7 @@ def crowd():
   return x, votes, true, accuracy, ln_tfp.consensus(x, votes)
 
 
+@pytest.mark.slow
 def test_it_is_better_than_the_majority(crowd):
   _, votes, true, _, agreed = crowd
   majority = np.mean(_majority(votes, K) == true)
@@ -62,6 +63,7 @@ def test_confidence_is_honest_and_says_what_is_worth_another_vote(crowd):
   np.testing.assert_allclose(agreed.probabilities.sum(axis=1), 1., rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_an_example_without_votes_gets_a_label_from_its_features(crowd):
   x, votes, true, _, _ = crowd
   votes = votes.copy()
@@ -70,6 +72,7 @@ def test_an_example_without_votes_gets_a_label_from_its_features(crowd):
   assert np.mean(agreed.labels[:50] == true[:50]) > .7
 
 
+@pytest.mark.slow
 def test_names_columns_and_index_of_a_data_frame_are_kept(crowd):
   x, votes, _, _, expected = crowd
   names = np.array(['ant', 'bee', 'cat', None], object)

@@ -168,6 +168,7 @@ def test_a_second_audit_goes_on_where_the_review_has_ended():
   assert (wrong & again.is_issue).sum() > .85 * wrong.sum()
 
 
+@pytest.mark.slow
 def test_a_noise_model_of_other_classes_is_refused():
   x = np.random.default_rng(0).normal(size=(40, 3))
   process = ln_tfp.LogisticNormalProcess('linear').fit(x, np.arange(40) % 4)

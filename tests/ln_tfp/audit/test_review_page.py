@@ -12,6 +12,7 @@ from ln_tfp.audit.review import spreadsheet
 from tests import browser
 from tests.ln_tfp.audit import reports
 
+pytestmark = pytest.mark.slow
 NAMES = ('cat', '<b>dog</b>', '=emu()', '</script>')
 
 
@@ -235,7 +236,6 @@ def test_rows_of_a_table_are_shown_as_rows(tmp_path):
     assert tab.errors() == []
 
 
-@pytest.mark.slow
 def test_a_wide_table_shows_its_first_columns(tmp_path):
   report = dataclasses.replace(_report(), examples={}, rows={
       i: {f'c{k}': 'x' * 5_000 for k in range(1_000)} for i in range(120)})

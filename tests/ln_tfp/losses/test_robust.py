@@ -137,6 +137,7 @@ def test_values_and_gradients_are_finite_at_extreme_logits(name):
 
 
 @every_class
+@pytest.mark.slow
 def test_each_trains_and_survives_saving(name, tmp_path):
   rng = np.random.default_rng(0)
   y = rng.integers(0, 3, 240)

@@ -94,6 +94,7 @@ def test_all_rows_as_inducing_points_are_the_exact_process():
       atol=1e-7)
 
 
+@pytest.mark.slow
 def test_few_inducing_points_are_close_to_all():
   x, y = datasets.load_digits(return_X_y=True)
   x, y, new = x[:600], y[:600], x[600:900]
@@ -105,6 +106,7 @@ def test_few_inducing_points_are_close_to_all():
   assert np.mean(exact.predict(new) == few.predict(new)) > .93
 
 
+@pytest.mark.slow
 def test_tfps_kernels_predict_as_ours():
   x, _, y = blobs(80)
   ours = ln_tfp.LogisticNormalProcess('rbf').fit(x, y)
@@ -184,6 +186,7 @@ def test_probabilities_are_a_softmax_of_the_leave_one_out_means():
           model.inverse_temperature * loo.loc + model.bias, axis=1), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_names_of_classes_do_not_matter_but_their_order_does_not_either():
   x, _, y = blobs(90, noise=.2)
   names = np.array(['pear', 'apple', 'fig'])
@@ -293,6 +296,7 @@ def test_unusual_data_give_finite_probabilities(kernel, change):
   assert np.all(process.leave_one_out_.variance > 0.)
 
 
+@pytest.mark.slow
 def test_equal_seeds_give_equal_fits_and_a_pickle_predicts_the_same():
   x, y = datasets.load_digits(return_X_y=True)
   make = lambda: ln_tfp.LogisticNormalProcess(
@@ -304,6 +308,7 @@ def test_equal_seeds_give_equal_fits_and_a_pickle_predicts_the_same():
   np.testing.assert_array_equal(expected, again.predict_proba(x[400:500]))
 
 
+@pytest.mark.slow
 def test_the_log_marginal_likelihood_prefers_the_noise_that_made_the_data():
   x, _, y = blobs(100)
   values = [

@@ -26,6 +26,7 @@ def make_backbone():
 
 
 @pytest.mark.parametrize('kernel', ['linear', 'rbf'])
+@pytest.mark.slow
 def test_a_plain_keras_model_gives_the_same_probabilities(kernel):
   x, y = make()
   process = ln_tfp.LogisticNormalProcess(kernel, num_inducing=200).fit(x, y)
@@ -68,6 +69,7 @@ def test_backbone_and_process_load_where_ln_tfp_cannot_be_imported(tmp_path):
         atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_dataset_is_embedded_in_one_reading():
   x, y = make()
   images = x.reshape([-1, 8, 8, 1])
@@ -106,6 +108,7 @@ def test_batches_may_have_weights_and_labels_may_stay_outside():
 
 
 @pytest.mark.parametrize('dummy_class', [True, False])
+@pytest.mark.slow
 def test_a_head_starts_at_the_mean_of_the_process(dummy_class):
   x, y = make()
   process = ln_tfp.LogisticNormalProcess('linear', noise_model=False).fit(x, y)
@@ -142,6 +145,7 @@ def test_a_warm_start_lowers_the_first_losses():
   assert history['accuracy'][0] > .9
 
 
+@pytest.mark.slow
 def test_a_fresh_head_is_built_by_its_start():
   x, y = make()
   process = ln_tfp.LogisticNormalProcess('linear').fit(x, y)
@@ -150,6 +154,7 @@ def test_a_fresh_head_is_built_by_its_start():
   assert head(x).shape == (len(x), 3, 10)
 
 
+@pytest.mark.slow
 def test_what_keras_cannot_express_is_refused():
   x, y = make()
   rbf = ln_tfp.LogisticNormalProcess('rbf', num_inducing=50).fit(x, y)

@@ -67,6 +67,7 @@ def test_a_stream_gives_the_fit_of_the_array(kernel, stream):
   np.testing.assert_allclose(parts.noise_rate_, whole.noise_rate_, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_labels_weights_and_certainty_may_stay_outside_the_stream():
   x, y, new = make()
   names = np.array(list('jihgfedcba'))[y]
@@ -94,6 +95,7 @@ def test_strings_of_a_dataset_stay_strings():
   np.testing.assert_array_equal(parts.predict(new), whole.predict(new))
 
 
+@pytest.mark.slow
 def test_labels_that_appear_late_are_classes_as_others():
   x, y, new = make()
   order = np.argsort(-y, kind='stable')  # 9 first, 0 last
@@ -129,6 +131,7 @@ def test_beyond_a_size_predictions_come_in_chunks_only(monkeypatch):
   assert sum(map(len, process.leave_one_out_chunks(x, y))) == NUM_ROWS
 
 
+@pytest.mark.slow
 def test_parts_that_are_fitted_one_after_another_are_the_whole():
   x, y, new = make()
   whole = ln_tfp.LogisticNormalProcess('linear', relabel_rounds=0).fit(x, y)
@@ -146,6 +149,7 @@ def test_parts_that_are_fitted_one_after_another_are_the_whole():
     parts.leave_one_out_  # noqa: B018
 
 
+@pytest.mark.slow
 def test_partial_fit_goes_on_after_fit():
   x, y, new = make()
   whole = ln_tfp.LogisticNormalProcess('linear', relabel_rounds=0).fit(x, y)
