@@ -136,7 +136,9 @@ def test_values_and_gradients_are_finite_at_extreme_logits(name):
       assert np.isfinite(value).all()
 
 
-@every_class
+@pytest.mark.parametrize('name', [
+    name if name in ('SCE', 'hard bootstrapping')
+    else pytest.param(name, marks=pytest.mark.thorough) for name in CLASSES])
 @pytest.mark.slow
 def test_each_trains_and_survives_saving(name, tmp_path):
   rng = np.random.default_rng(0)
