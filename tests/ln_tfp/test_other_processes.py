@@ -104,6 +104,7 @@ def _two_devices():
       float, forks.Fork(_use_two_devices).output(_SECONDS).split()))
 
 
+@pytest.mark.thorough
 def test_two_replicas_train_like_one(two_devices):
   assert two_devices[0] < 1e-5
 
