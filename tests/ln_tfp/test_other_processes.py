@@ -109,9 +109,11 @@ def test_two_replicas_train_like_one(two_devices):
   assert two_devices[0] < 1e-5
 
 
+@pytest.mark.thorough
 def test_two_replicas_train_many_classes_like_one(two_devices):
   assert two_devices[1] < 1e-5
 
 
+@pytest.mark.thorough
 def test_every_replica_draws_its_own_noise(two_devices):
   assert two_devices[2] > 1e-4
