@@ -30,6 +30,8 @@ import traceback
 from unittest import mock
 import warnings
 
+from ln_tfp import quiet
+
 _SECONDS = 40.  # after which a case hangs; the machine may be busy
 _CPU_SECONDS = 15
 _MEMORY = 3 * 2**30  # that a case may take beside what is there already
@@ -119,7 +121,7 @@ class Server:
       os.close(there)
       os.close(back)
       os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-      with _silence():
+      with quiet.stderr():
         _compute()
       with os.fdopen(read) as requests:
         for request in requests:
@@ -134,19 +136,6 @@ def _compute():
   """Wakes TensorFlow, which says at first what devices it does not find."""
   import tensorflow as tf
   tf.zeros([1]) + 1.
-
-
-@contextlib.contextmanager
-def _silence():
-  """Nothing that is said meanwhile, by C++ either, is read by anybody."""
-  saved = os.dup(2)
-  with open(os.devnull, 'wb') as nowhere:
-    os.dup2(nowhere.fileno(), 2)
-  try:
-    yield
-  finally:
-    os.dup2(saved, 2)
-    os.close(saved)
 
 
 def _child(case, base):
