@@ -93,6 +93,7 @@ def initialize_head(
     kernel = kernel[:, :-1] - kernel[:, -1:]
     bias = bias[:-1] - bias[-1:]
   head.loc.set_weights([scale * kernel, scale * bias])
+  head.end_warm_up()  # it knows the classes
 
 
 def _affine(solution):

@@ -444,8 +444,7 @@ def test_a_model_has_a_say_in_the_order_as_far_as_it_has_learnt_no_noise():
     np.testing.assert_array_equal(decide(agreed).quality, frozen.quality)
   asked = decide(1. - .5 * rate)
   ranks = stats.rankdata(frozen.quality)
-  np.testing.assert_array_equal(
-      np.argsort(asked.quality, kind='stable')[:20],
-      np.argsort(ranks + .25 * ranks[::-1], kind='stable')[:20])
+  place = ranks + .25 * ranks[::-1]
+  assert np.all(np.diff(place[np.argsort(asked.quality)]) >= 0.)
   np.testing.assert_allclose(
       np.sort(asked.quality), np.sort(frozen.quality), atol=1e-12)
