@@ -33,7 +33,8 @@ def _continue(directory):
 
 
 def _ln():
-  return ln_tfp.LogisticNormalHead(6, warm_up=4), ln_tfp.nll, [ln_tfp.Accuracy()]
+  head = ln_tfp.LogisticNormalHead(6, warm_up=4)
+  return head, ln_tfp.nll, [ln_tfp.Accuracy()]
 
 
 def _many():
