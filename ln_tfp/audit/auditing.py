@@ -111,6 +111,9 @@ def audit_labels(
   reports['outputs'] = _judge_by_outputs(
       outputs, head, label_smoothing, given, ids, certain, run.prints)
   report = decide(reports) if evidence == 'auto' else reports[evidence]
+  if report is not reports['outputs']:
+    report = dataclasses.replace(report, trust=dataclasses.replace(
+        report.trust, own=reports['outputs'].trust))
   report = dataclasses.replace(report, **_likelihoods(
       outputs, classes, report.alternative, head, label_smoothing))
   positions = np.flatnonzero(kept)
