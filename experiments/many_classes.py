@@ -67,8 +67,8 @@ _FIELDS = {
     _SEARCH: (*_KEYS[_SEARCH], 'accuracy_on_noisy')}
 
 flags.DEFINE_integer(
-    'classes', 1_000, 'Number of classes, with about half as many features. The '
-    'last panel has twice as many, and a fourth of the features.',
+    'classes', 1_000, 'Number of classes, with about half as many features; in '
+    'the last panel twice as many, with a fourth of the features.',
     lower_bound=20)
 flags.DEFINE_integer('updates', 600, 'Number of updates.', lower_bound=1)
 
