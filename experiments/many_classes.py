@@ -260,18 +260,20 @@ def write(name, regime, updates, noise, method, **values) -> None:
 
 def summarize(panels, updates) -> str:
   """Accuracy and time after the last update, and the search."""
-  lines = ['| K | D | noise | method | rate | updates | test accuracy (%) | s '
-           '| CPU s | time / CE |', '|---' * 10 + '|']
+  lines = ['| K | D | noise | method | rate | updates | test accuracy (%) | '
+           'highest on the way | s | CPU s | time / CE |', '|---' * 11 + '|']
   search = ['| K | D | noise | method | accuracy (%) on noisy labels by rate |',
             '|---' * 5 + '|']
   for regime, noise in panels:
-    last = {method: chosen(_MEASUREMENTS, regime, updates, noise, method)[-1]
+    rows = {method: chosen(_MEASUREMENTS, regime, updates, noise, method)
             for method in METHODS}
-    for method, row in last.items():
-      ratio = float(row['seconds']) / float(last['CE']['seconds'])
+    for method, (*_, row) in rows.items():
+      ratio = float(row['seconds']) / float(rows['CE'][-1]['seconds'])
+      best = max(rows[method], key=lambda each: float(each['accuracy']))
       lines.append(
           f'| {regime.classes} | {regime.width} | {noise} | {method} | '
           f'{row["rate"]} | {row["update"]} | {row["accuracy"]} | '
+          f'{best["accuracy"]} after {best["update"]} | '
           f'{float(row["seconds"]):.0f} | {float(row["cpu_seconds"]):.0f} | '
           f'{ratio:.2f} |')
     small = regime.quarter()
