@@ -1,26 +1,27 @@
 """Thousands of classes and noisy labels: accuracy against wall time.
 
     python -m experiments.many_classes
-    python -m experiments.many_classes --classes=500 --epochs=5
+    python -m experiments.many_classes --classes=200 --updates=100
 
-A Gaussian mixture: 2,000 classes whose means are random points on a sphere in
-64 dimensions, ten training examples of each, and a network of one hidden layer
-of 128 units, normalised. 40 % of the labels are drawn anew (symmetric), or
-moved to the next class (asymmetric). The same network is trained through LN by
-Gram matrices (`ln_tfp.ManyClassesHead`), LN through its packed tensor
-(`LogisticNormalHead`) and cross entropy, with the same initial weights of the
-hidden layer, batches and epochs. Adam's rate, which falls to zero, is searched
-for each loss alike: with a quarter of the classes and of the batch size, hence
-as many steps, and the best accuracy on noisy labels of examples held apart (one
-of each class); both forms of LN have one loss, hence one rate. The contestants
-take turns, epoch by epoch, so that a load beside them meets all alike.
-Measurements are kept in OUTPUT_DIR/many_classes; what is there is not measured
-again.
+A Gaussian mixture whose means are random points on a sphere in 64 dimensions,
+and a network of one hidden layer of D units, normalised. 40 % of the labels are
+drawn anew (symmetric; 20 training examples of each class), or moved to the next
+class (asymmetric; 50, of which fewer classes have more wrong than right labels
+by chance). The same network is trained through LN by Gram matrices
+(`ln_tfp.ManyClassesHead`), LN through its packed tensor (`LogisticNormalHead`)
+and cross entropy, with the same initial weights of the hidden layer and the
+same 600 batches of 2,048: 1,000 classes with D = 512, and, with symmetric noise
+alone, 2,000 with D = 128, many more classes than features.
 
-Time: some minutes on two idle cores.
-Expected: both forms of LN reach the same accuracy within a point. With 500
-classes, symmetric noise and 40 epochs cross entropy at its best rate was two
-points ahead; with 2,000 it has not been seen.
+Adam's rate, which falls to zero, is searched for each loss alike: five rates
+each, with a quarter of the classes, of D and of the batch, hence the same D / K
+and as many updates; the best accuracy on noisy labels of further examples wins.
+Both forms of LN have one loss, hence one rate. The contestants take turns, so
+that a load beside them meets all alike. Measurements are kept in
+OUTPUT_DIR/many_classes; what is there is not measured again.
+
+Time: a quarter of an hour on two idle cores.
+Expected: EXPECTED
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import io
 import pathlib
 import sys
 import time
+from typing import NamedTuple
 
 from absl import flags
 from etils import epy
@@ -48,76 +50,114 @@ with epy.lazy_imports():
 FLAGS = flags.FLAGS
 NOISES = ('sym:0.4', 'asym:0.4')
 METHODS = ('LN, Gram', 'LN, packed', 'CE')
-_INPUTS, _FEATURES, _BATCH = 64, 128, 512
-_RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)  # to choose from: Adam's first
-_EXAMPLES_OF_CLASS, _TEST_EXAMPLES = 10, 2_000
+RATES = {'LN, Gram': (3e-3, 7e-3, 1.7e-2, 4e-2, 1e-1),
+         'CE': (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)}
+_INPUTS = 64
+_BATCH, _TURNS = 2_048, 12
+_TEST_EXAMPLES, _HELD = 4_000, 8  # held apart of each class, for the search
 _SPREAD = .08  # of a class, where the means are on the unit sphere
-_EPOCHS = 24
 _FOLDER = 'many_classes'
-_MEASUREMENTS = f'{_FOLDER}/measurements.csv'
-_FIELDS = ('classes', 'noise', 'method', 'rate', 'epoch', 'seconds',
-           'cpu_seconds', 'accuracy')
+_MEASUREMENTS, _SEARCH = (
+    f'{_FOLDER}/{name}.csv' for name in ('measurements', 'search'))
+_PLACE = ('classes', 'width', 'updates', 'noise', 'method')
+_KEYS = {_MEASUREMENTS: (*_PLACE, 'update'), _SEARCH: (*_PLACE, 'rate')}
+_FIELDS = {
+    _MEASUREMENTS: (*_KEYS[_MEASUREMENTS], 'rate', 'seconds', 'cpu_seconds',
+                    'accuracy'),
+    _SEARCH: (*_KEYS[_SEARCH], 'accuracy_on_noisy')}
 
-flags.DEFINE_integer('classes', 2_000, 'Number of classes.', lower_bound=2)
+flags.DEFINE_integer(
+    'classes', 1_000, 'Number of classes, with about half as many features; in '
+    'the last panel twice as many, with a fourth of the features.',
+    lower_bound=20)
+flags.DEFINE_integer('updates', 600, 'Number of updates.', lower_bound=1)
 
 
-def make_data(num_classes: int, noise: str):
-  """Returns x, noisy labels, test x and their true classes."""
+class Regime(NamedTuple):
+  """The size of a problem: classes, hidden units, and examples of a batch."""
+  classes: int
+  width: int
+  batch: int
+
+  def quarter(self) -> Regime:
+    """A smaller problem with the same ratios, where rates are searched."""
+    return Regime(*(max(2, size // 4) for size in self))
+
+
+def plan(num_classes: int, noises) -> list[tuple[Regime, str]]:
+  """Half as many features as classes; and a sixteenth, with the first noise."""
+  wide = Regime(num_classes, num_classes * 512 // 1_000, _BATCH)
+  narrow = Regime(2 * num_classes, num_classes * 128 // 1_000, _BATCH)
+  return [*((wide, noise) for noise in noises), (narrow, noises[0])]
+
+
+def make_data(num_classes: int, noise: str, num_held: int = 0):
+  """Returns the training set and another, `((x, y), (x, y))`.
+
+  Args:
+    num_classes: their number.
+    noise: of the labels.
+    num_held: of each class, examples with noisy labels that make the other set;
+      0 makes it a test set with true ones.
+  """
   random = np.random.default_rng(0)
   means = random.normal(size=[num_classes, _INPUTS])
   means /= np.linalg.norm(means, axis=1, keepdims=True)
-  true = np.tile(np.arange(num_classes), _EXAMPLES_OF_CLASS)
+  of_class = (50 if noise.startswith('asym') else 20) + num_held
+  true = np.tile(np.arange(num_classes), of_class)
   test = random.integers(num_classes, size=_TEST_EXAMPLES)
   x, test_x = (
       ((means[rows] + _SPREAD * random.normal(size=[len(rows), _INPUTS]))
        * _INPUTS**.5).astype(np.float32) for rows in (true, test))
   following = {k: (k + 1) % num_classes for k in range(num_classes)}
   given = ln_tfp.noise.corrupt(
-      true, noise, num_classes=num_classes, mapping=following)
-  return x, given.astype(np.int32), test_x, test
+      true, noise, num_classes=num_classes, mapping=following).astype(np.int32)
+  if not num_held:
+    return (x, given), (test_x, test)
+  first = len(x) - num_held * num_classes
+  return (x[:first], given[:first]), (x[first:], given[first:])
 
 
 class Contestant:
-  """A network that is trained epoch by epoch.
+  """A network that is trained update by update.
 
   Attributes:
-    rows: what was measured after some epochs.
+    rate: Adam's, at the beginning.
+    seconds: of training so far.
+    cpu_seconds: of training so far.
   """
 
-  def __init__(
-      self, method: str, num_classes: int, rate: float, num_steps: int):
+  def __init__(self, method: str, regime: Regime, rate: float, updates: int):
     keras.utils.set_random_seed(0)
-    hidden = [keras.layers.Dense(_FEATURES, activation='relu'),
+    hidden = [keras.layers.Dense(regime.width, activation='relu'),
               keras.layers.BatchNormalization()]
     kind = {'LN, Gram': ln_tfp.ManyClassesHead,
             'LN, packed': ln_tfp.LogisticNormalHead,
             'CE': keras.layers.Dense}[method]
-    head = kind(num_classes)
+    head = kind(regime.classes)
     self._model = keras.Sequential([keras.Input([_INPUTS]), *hidden, head])
     loss = (keras.losses.SparseCategoricalCrossentropy(from_logits=True)
             if method == 'CE' else head.loss())
-    falling = keras.optimizers.schedules.CosineDecay(rate, num_steps)
+    falling = keras.optimizers.schedules.CosineDecay(rate, updates)
     self._model.compile(keras.optimizers.Adam(falling), loss=loss)
-    self._method, self._rate = method, rate
-    self._epochs = 0
-    self._seconds = self._cpu_seconds = 0.
-    self.rows = []
+    self._method, self._batch = method, regime.batch
+    self.rate = rate
+    self.seconds = self.cpu_seconds = 0.
 
   def warm_up(self, x: np.ndarray, y: np.ndarray) -> None:
     """Traces and compiles for one batch; the weights stay."""
     weights = self._model.get_weights()
-    self._model.fit(x, y, batch_size=len(x), verbose=0)
+    self._model.fit(x, y, batch_size=self._batch, verbose=0)
     self._model.set_weights(weights)
     for variable in self._model.optimizer.variables:
       variable.assign(np.zeros(variable.shape))
 
-  def train(self, x: np.ndarray, y: np.ndarray, batch_size: int) -> None:
-    """One epoch, in the order of the arrays."""
-    self._epochs += 1
+  def train(self, x: np.ndarray, y: np.ndarray) -> None:
+    """One pass, in the order of the arrays."""
     begin, cpu_begin = time.perf_counter(), time.process_time()
-    self._model.fit(x, y, batch_size=batch_size, shuffle=False, verbose=0)
-    self._seconds += time.perf_counter() - begin
-    self._cpu_seconds += time.process_time() - cpu_begin
+    self._model.fit(x, y, batch_size=self._batch, shuffle=False, verbose=0)
+    self.seconds += time.perf_counter() - begin
+    self.cpu_seconds += time.process_time() - cpu_begin
 
   def accuracy(self, x: np.ndarray, y: np.ndarray) -> float:
     """In per cent."""
@@ -128,127 +168,137 @@ class Contestant:
           :, 0]
     return 100. * float(np.mean(predicted == y))
 
-  def judge(self, x: np.ndarray, y: np.ndarray) -> None:
-    """Adds a row about clean labels."""
-    self.rows.append({
-        'method': self._method, 'rate': f'{self._rate:g}',
-        'epoch': str(self._epochs),
-        'seconds': f'{self._seconds:.3f}',
-        'cpu_seconds': f'{self._cpu_seconds:.3f}',
-        'accuracy': f'{self.accuracy(x, y):.2f}'})
 
-
-def train(make, x, y, epochs: int, batch_size: int):
-  """Trains contestants in turns; yields them after every epoch.
+def train(contestants, x, y, batch: int, updates: int, turns: int):
+  """Trains contestants in turns; yields the updates made, after each turn.
 
   Args:
-    make: returns the contestants of a number of steps.
+    contestants: all meet the same batches.
     x: inputs.
     y: given labels.
-    epochs: their number.
-    batch_size: number of examples in a step.
+    batch: number of examples in an update.
+    updates: their number.
+    turns: at most as many.
   """
-  steps = max(1, len(x) // batch_size)
-  contestants = make(epochs * steps)
+  random = np.random.default_rng(0)
+  epochs = -(-updates * batch // len(x))
+  order = np.concatenate([random.permutation(len(x)) for _ in range(epochs)])
+  order = order[:updates * batch].reshape(updates, batch)
   for each in contestants:
-    each.warm_up(x[:batch_size], y[:batch_size])
-  for epoch in range(epochs):
-    order = np.random.default_rng([0, epoch]).permutation(len(x))
-    order = order[:steps * batch_size]
+    each.warm_up(x[order[0]], y[order[0]])
+  done = 0
+  for rows in np.array_split(order, min(turns, updates)):
     for each in contestants:
-      each.train(x[order], y[order], batch_size)
-    yield epoch, contestants
+      each.train(x[rows.ravel()], y[rows.ravel()])
+    done += len(rows)
+    yield done
 
 
-def find_rates(num_classes: int, noise: str, epochs: int) -> dict[str, float]:
+def find_rates(regime: Regime, noise: str, updates: int) -> dict[str, float]:
   """The rate of each method, by the accuracy on noisy labels held apart."""
-  num_classes, batch_size = max(2, num_classes // 4), _BATCH // 4
-  x, y, *_ = make_data(num_classes, noise)
-  held = slice(len(x) - num_classes, None)  # the last example of each class
-  kept = slice(len(x) - num_classes)
+  regime = regime.quarter()
+  (x, y), held = make_data(regime.classes, noise, _HELD)
   rates = {}
-  for method in ('LN, Gram', 'CE'):
-    *_, (_, contestants) = train(
-        lambda steps, method=method: [
-            Contestant(method, num_classes, rate, steps) for rate in _RATES],
-        x[kept], y[kept], epochs, batch_size)
-    found = [each.accuracy(x[held], y[held]) for each in contestants]
-    print(noise, method, 'noisy labels held apart (%):', dict(
-        zip(_RATES, found)), file=sys.stderr)
-    rates[method] = _RATES[int(np.argmax(found))]
+  for method, candidates in RATES.items():
+    there = {row['rate'] for row in chosen(
+        _SEARCH, regime, updates, noise, method)}
+    for rate in candidates:
+      if f'{rate:g}' in there:
+        continue
+      each = Contestant(method, regime, rate, updates)
+      for _ in train([each], x, y, regime.batch, updates, 1):
+        write(_SEARCH, regime, updates, noise, method, rate=f'{rate:g}',
+              accuracy_on_noisy=f'{each.accuracy(*held):.2f}')
+    found = {float(row['rate']): float(row['accuracy_on_noisy'])
+             for row in chosen(_SEARCH, regime, updates, noise, method)}
+    rates[method] = max(candidates, key=found.get)
   return {**rates, 'LN, packed': rates['LN, Gram']}
 
 
-def measure(num_classes: int, noise: str, epochs: int) -> list[dict]:
-  """Trains all contestants, in turns."""
-  rates = find_rates(num_classes, noise, epochs)
-  x, y, test_x, test_y = make_data(num_classes, noise)
-  make = lambda steps: [
-      Contestant(method, num_classes, rates[method], steps)
-      for method in METHODS]
-  for epoch, contestants in train(make, x, y, epochs, _BATCH):
-    if (epochs - 1 - epoch) % 2 == 0:  # every second, the last among them
-      for each in contestants:
-        each.judge(test_x, test_y)
-        print(noise, *each.rows[-1].values(), file=sys.stderr)
-  return [{'classes': str(num_classes), 'noise': noise, **row}
-          for each in contestants for row in each.rows]
+def measure(regime: Regime, noise: str, updates: int) -> None:
+  """Trains all contestants, in turns, and writes what they reach."""
+  rates = find_rates(regime, noise, updates)
+  (x, y), test = make_data(regime.classes, noise)
+  contestants = {
+      method: Contestant(method, regime, rates[method], updates)
+      for method in METHODS}
+  rows = []
+  for update in train(
+      list(contestants.values()), x, y, regime.batch, updates, _TURNS):
+    rows += [(method, dict(
+        update=str(update), rate=f'{each.rate:g}',
+        seconds=f'{each.seconds:.3f}', cpu_seconds=f'{each.cpu_seconds:.3f}',
+        accuracy=f'{each.accuracy(*test):.2f}'))
+             for method, each in contestants.items()]
+  for method, row in rows:  # when all have trained alike, or none
+    write(_MEASUREMENTS, regime, updates, noise, method, **row)
 
 
-def read(output_dir: str) -> list[dict]:
-  """The measurements there are."""
-  file = pathlib.Path(output_dir) / _MEASUREMENTS
+def chosen(name, regime, updates, noise, method) -> list[dict]:
+  """What a file of measurements has of one contestant."""
+  file = pathlib.Path(FLAGS.output_dir) / name
   if not file.exists():
     return []
   with recipes.naming('output_dir'):
-    return csv_files.lines(file, _FIELDS)
+    lines = csv_files.lines(file, _FIELDS[name])
+  place = (str(regime.classes), str(regime.width), str(updates), noise, method)
+  return [line for line in lines
+          if tuple(line[key] for key in _PLACE) == place]
 
 
-def write(found: list[dict]) -> None:
-  """Writes the measurements."""
+def write(name, regime, updates, noise, method, **values) -> None:
+  """Adds a line to a file of measurements."""
+  line = dict(zip(_PLACE, (
+      regime.classes, regime.width, updates, noise, method))) | values
+  print(*line.values(), file=sys.stderr)
   stream = io.StringIO()
-  writer = csv.DictWriter(stream, _FIELDS, lineterminator='\n')
+  writer = csv.DictWriter(stream, _FIELDS[name], lineterminator='\n')
   writer.writeheader()
-  writer.writerows(found)
-  app.write(_MEASUREMENTS, stream.getvalue())
+  writer.writerow(line)
+  app.write(name, stream.getvalue(), _KEYS[name])
 
 
-def chosen(found, num_classes, noise, method) -> list[dict]:
-  """The rows of one line, epoch by epoch."""
-  return [row for row in found
-          if (row['classes'], row['noise'], row['method']) == (
-              str(num_classes), noise, method)]
-
-
-def summarize(found, num_classes, noises) -> str:
-  """Accuracy and time after the last epoch."""
-  lines = ['| noise | method | rate | epochs | test accuracy (%) | s | CPU s | '
-           'time / CE |', '|---' * 8 + '|']
-  for noise in noises:
-    last = {method: chosen(found, num_classes, noise, method)[-1]
+def summarize(panels, updates) -> str:
+  """Accuracy and time after the last update, and the search."""
+  lines = ['| K | D | noise | method | rate | updates | test accuracy (%) | '
+           'highest on the way | s | CPU s | time / CE |', '|---' * 11 + '|']
+  search = ['| K | D | noise | method | accuracy (%) on noisy labels by rate |',
+            '|---' * 5 + '|']
+  for regime, noise in panels:
+    rows = {method: chosen(_MEASUREMENTS, regime, updates, noise, method)
             for method in METHODS}
-    for method, row in last.items():
-      ratio = float(row['seconds']) / float(last['CE']['seconds'])
+    for method, (*_, row) in rows.items():
+      ratio = float(row['seconds']) / float(rows['CE'][-1]['seconds'])
+      best = max(rows[method], key=lambda each: float(each['accuracy']))
       lines.append(
-          f'| {noise} | {method} | {row["rate"]} | {row["epoch"]} | '
-          f'{row["accuracy"]} | '
+          f'| {regime.classes} | {regime.width} | {noise} | {method} | '
+          f'{row["rate"]} | {row["update"]} | {row["accuracy"]} | '
+          f'{best["accuracy"]} after {best["update"]} | '
           f'{float(row["seconds"]):.0f} | {float(row["cpu_seconds"]):.0f} | '
           f'{ratio:.2f} |')
-  return '\n'.join([*lines, ''])
+    small = regime.quarter()
+    for method in RATES:
+      trials = ', '.join(
+          f'{row["rate"]}: {row["accuracy_on_noisy"]}'
+          for row in chosen(_SEARCH, small, updates, noise, method))
+      search.append(f'| {small.classes} | {small.width} | {noise} | {method} | '
+                    f'{trials} |')
+  return '\n'.join([*lines, '', 'The search of the rates, with a quarter of '
+                    'everything:', '', *search, ''])
 
 
-def draw(found, num_classes, noises):
-  """Accuracy against wall time, a panel for each noise."""
+def draw(panels, updates):
+  """Accuracy against wall time, a panel for each regime and noise."""
   figure, axes = figures.panels(
-      1, len(noises), width=3.4, height=2.8, sharey=True)
-  for ax, noise in zip(axes[0], noises):
+      1, len(panels), width=3.2, height=2.8, sharey=True)
+  for ax, (regime, noise) in zip(axes[0], panels):
     for method in METHODS:
-      rows = chosen(found, num_classes, noise, method)
+      rows = chosen(_MEASUREMENTS, regime, updates, noise, method)
       ax.plot([float(row['seconds']) for row in rows],
               [float(row['accuracy']) for row in rows], marker='o', ms=3,
               label=method)
-    ax.set(title=f'{num_classes:,} classes, {noise}', xscale='log',
-           xlabel='seconds of training')
+    ax.set(title=f'K = {regime.classes:,}, D = {regime.width}, {noise}',
+           xscale='log', xlabel='seconds of training')
   axes[0, 0].set(ylabel='test accuracy (%)')
   axes[0, 0].legend()
   return figure
@@ -257,30 +307,27 @@ def draw(found, num_classes, noises):
 def main(argv):
   del argv
   app.refuse('methods', 'search', 'dataset', 'hyperparameters', 'seeds')
-  noises, num_classes = app.noises(NOISES), FLAGS.classes
-  found = read(FLAGS.output_dir)
-  for noise in noises:
-    rows = chosen(found, num_classes, noise, METHODS[0])
-    if not rows or rows[-1]['epoch'] != str(FLAGS.epochs):
-      found = [row for row in found if (row['classes'], row['noise']) != (
-          str(num_classes), noise)]
-      found += measure(num_classes, noise, FLAGS.epochs)
-      write(found)
-  table = summarize(found, num_classes, noises)
+  noises, updates = app.noises(NOISES), FLAGS.updates
+  panels = plan(FLAGS.classes, noises)
+  for regime, noise in panels:
+    rows = chosen(_MEASUREMENTS, regime, updates, noise, METHODS[-1])
+    if not rows or rows[-1]['update'] != str(updates):
+      measure(regime, noise, updates)
+  table = summarize(panels, updates)
   app.write(f'{_FOLDER}/summary.md', table)
   print(table)
   figures.publish(
-      lambda: draw(found, num_classes, noises), FLAGS.output_dir,
-      figures.Record(
+      lambda: draw(panels, updates), FLAGS.output_dir, figures.Record(
           name='many_classes',
           title='Noise-robust training with thousands of classes',
-          caption='Clean test accuracy after every second epoch against the '
-          'seconds of training so far; the contestants take turns, epoch by '
-          'epoch.',
-          numbers={f'{method}, {noise}': float(chosen(
-              found, num_classes, noise, method)[-1]['accuracy'])
-                   for noise in noises for method in METHODS}))
+          caption='Clean test accuracy against the seconds of training so far, '
+          'K classes and D features; the contestants take turns.',
+          numbers={
+              f'{method}, K = {regime.classes}, {noise}': float(chosen(
+                  _MEASUREMENTS, regime, updates, noise, method)[-1][
+                      'accuracy'])
+              for regime, noise in panels for method in METHODS}))
 
 
 if __name__ == '__main__':
-  app.start(main, computes=True, epochs=_EPOCHS)
+  app.start(main, computes=True)

@@ -30,7 +30,7 @@ def from_classifier(model: keras.Model, output: str | None = None,
     copies of the model's, the head is freshly initialised.
   """
   _check_model(model)
-  dense, features = _last_dense(model, _find_output(model, output))
+  dense, features = _last_dense(model, find_output(model, output))
   head = heads.LogisticNormalHead(**{
       'num_classes': dense.units, 'dtype': dense.dtype_policy,
       **head_arguments})
@@ -81,7 +81,7 @@ def to_classifier(model: keras.Model, output: str | None = None,
       name=head.name, dtype=head.dtype_policy)
   if len(model.outputs) > 1:
     model = keras.Model(
-        _inputs(model), _find_output(model, output), name=model.name)
+        _inputs(model), find_output(model, output), name=model.name)
   classifier = _copy(model, lambda layer: dense if layer is head else None)
   dense.set_weights(weights)
   return classifier if class_names is None else _with_names(
@@ -92,7 +92,7 @@ def output_head(model: keras.Model,
                 output: str | None = None) -> keras.layers.Layer:
   """Returns the head that makes a model's output, or raises."""
   _check_model(model)
-  layer = _makers(_find_output(model, output))[-1]
+  layer = _makers(find_output(model, output))[-1]
   if not hasattr(layer, 'softmax_weights'):
     raise ValueError(
         'Argument `model` must have an output that comes from a '
@@ -210,7 +210,7 @@ def _check_model(model):
                      f'functional Keras model. Received: {_describe(model)}.')
 
 
-def _find_output(model, output):
+def find_output(model, output):
   """Returns the output of that name, or the only one."""
   if output is None:
     if len(model.outputs) > 1:

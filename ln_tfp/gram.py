@@ -17,8 +17,9 @@ residual `r = t - mu`,
 with biases, whose kernel is the transposed table. Both tables may be one.
 
 The Gram matrices and their gradient take `7 E^2 K` multiplications, those of a
-single table `2 E^2 K`; `mu` and `c` themselves would take `6 B E K`, and the
-cross entropy of a linear layer takes `3 B E K`.
+single table `2 E^2 K`, and the products of the examples with them `9 B E^2`;
+`mu` and `c` themselves would take `6 B E K`, and the cross entropy of a linear
+layer takes `3 B E K`.
 
 `|r|^2` cancels where the model fits. In float32 the energy is off by about
 `1e-6 (|t|^2 + |mu|^2) / l^2`, hence all products are at least float32, also

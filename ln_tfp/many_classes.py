@@ -21,6 +21,7 @@ import tensorflow as tf
 
 from ln_tfp import checks
 from ln_tfp import gram
+from ln_tfp import heads
 from ln_tfp import labels as labels_lib
 from ln_tfp import top_k as top_k_lib
 from ln_tfp.losses import base
@@ -100,11 +101,15 @@ class ManyClassesHead(keras.layers.Layer):
     _newest[self.name] = self
 
   def build(self, input_shape):
+    if len(input_shape) < 2 or input_shape[-1] is None:
+      raise ValueError(
+          'A ManyClassesHead must be given features of shape [B, ..., F] whose '
+          f'F is known. Received: inputs of shape {tuple(input_shape)}.')
+    self.input_spec = keras.layers.InputSpec(
+        min_ndim=2, axes={-1: input_shape[-1]})
     size = input_shape[-1] + 1  # a one follows the features, for the bias
     self.loc_table = self._add_table('loc', self.kernel_initializer, size)
-    another = self.kernel_initializer.clone()
-    if isinstance(getattr(another, 'seed', None), int):
-      another.seed += 1
+    another = heads._another(self.kernel_initializer)
     if self.tied:
       self.factor_table = None
       self.factor_map = self.add_weight(
@@ -125,7 +130,10 @@ class ManyClassesHead(keras.layers.Layer):
         regularizer=self.kernel_regularizer)
 
   def call(self, inputs):
-    return ops.cast(inputs, self.compute_dtype)
+    # A tensor of its own: another head may be given the same features.
+    outputs = ops.copy(ops.cast(inputs, self.compute_dtype))
+    outputs._ln_tfp_head = weakref.ref(self)  # which `_check_features` reads
+    return outputs
 
   def compute_output_shape(self, input_shape):
     return input_shape
@@ -135,14 +143,16 @@ class ManyClassesHead(keras.layers.Layer):
     """Returns the loss of this head, and of no other."""
     return ManyClassesNLL(self, label_smoothing, ignore_class)
 
-  def accuracy(self, examples: int | None = None) -> 'ManyClassesAccuracy':
+  def accuracy(self, examples: int | None = None,
+               ignore_class: int | None = None) -> 'ManyClassesAccuracy':
     """Returns the accuracy of this head, and of no other.
 
     Args:
       examples: How many of each batch to look at, the first ones; `None` means
         all. It costs as much as a third of cross entropy's step on as many.
+      ignore_class: Whole labels that are this number neither count nor fail.
     """
-    return ManyClassesAccuracy(self, examples)
+    return ManyClassesAccuracy(self, examples, ignore_class)
 
   def top_k(self, features: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Returns the k likeliest classes and their probabilities, `[..., k]`."""
@@ -241,12 +251,15 @@ class ManyClassesNLL(base.LabelLoss):
 
 @keras.saving.register_keras_serializable(package='ln_tfp')
 class ManyClassesAccuracy(keras.metrics.Mean):
-  """Share of examples whose likeliest class is the whole label.
+  """Share of examples whose likeliest class is the label.
+
+  Labels are as of `ManyClassesNLL`. Of soft ones the likeliest class is meant;
+  a label of no class, all of whose probabilities are zero, is never met.
 
   Args:
     head: The `ManyClassesHead`, part of the model that is compiled.
     examples: How many of each batch to look at; `None` means all.
-    ignore_class: Labels that are this number neither count nor fail.
+    ignore_class: Whole labels that are this number neither count nor fail.
     name: Name of the metric.
     dtype: Dtype of the metric.
   """
@@ -274,14 +287,20 @@ class ManyClassesAccuracy(keras.metrics.Mean):
                for part in parts]
     y_true, features, *weights = parts
     y_true = labels_lib.without_uncounted(y_true, num_dims, *weights)
-    labels = labels_lib.Labels(
+    classes, shares, finish = _read(
         y_true, tuple(features.shape[:-1]), head.num_classes,
-        self.ignore_class)
+        self.ignore_class, features.dtype)
+    likeliest = tf.gather(
+        classes, tf.argmax(shares, axis=-1), batch_dims=num_dims)
+    share = ops.sum(shares, axis=-1)
     predicted, _ = head.top_k(features, 1)
-    hits = labels.finish(ops.cast(
-        ops.equal(predicted[..., 0], labels.classes()), self.dtype))
+    hits = ops.cast(ops.logical_and(
+        ops.equal(predicted[..., 0], likeliest), share > 0), self.dtype)
+    # Shares of what is no class are NaN, where that is no error (XLA).
+    hits = finish(ops.where(
+        ops.isnan(share), ops.cast(share, self.dtype), hits))
     total = ops.ones_like(hits)
-    for weight in (*weights, labels.counted):
+    for weight in (*weights, labels_lib.mask_of(hits)):
       if weight is not None:
         total *= ops.cast(weight, self.dtype)
     super().update_state(ops.copy(hits), total)
@@ -326,6 +345,12 @@ def _find(name):
 
 
 def _check_features(head, y_pred):
+  maker = getattr(y_pred, '_ln_tfp_head', None)
+  if maker is not None and maker() is not head:
+    raise ValueError(
+        'Argument `y_pred` must be the output of the ManyClassesHead whose '
+        f'loss (or metric) this is, {head.name!r}. Received: that of another '
+        'one; compile with the loss() of the head in this very model.')
   if not head.built or y_pred.shape[-1] != head.loc_table.shape[1] - 1:
     expected = head.loc_table.shape[1] - 1 if head.built else 'no'
     raise ValueError(

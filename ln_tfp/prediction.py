@@ -14,7 +14,8 @@ from ln_tfp import many_classes
 
 
 def predict_top_k(
-    model: keras.Model, x: Any, k: int = 5, **arguments
+    model: keras.Model, x: Any, k: int = 5, output: str | None = None,
+    **arguments
 ) -> tuple[np.ndarray, np.ndarray]:
   """Returns the k likeliest classes of examples, and their probabilities.
 
@@ -28,25 +29,27 @@ def predict_top_k(
   ```
 
   Args:
-    model: A built Keras model whose only output comes from a
+    model: A built Keras model with an output that comes from a
       `LogisticNormalHead` or a `ManyClassesHead`.
     x: As of `model.predict`.
     k: Number of classes, at most K.
+    output: Name of the output, for a model that has several, as of
+      `ln_tfp.to_classifier`.
     **arguments: As of `model.predict`, for example `batch_size`.
 
   Returns:
     An int32 array of classes, `[..., k]`, the likeliest first, and a float
     array of their probabilities.
   """
-  head = export.output_head(model)
+  head = export.output_head(model, output)
   k = checks.whole('k', k, 1)
   if k > head.num_classes:
     raise ValueError(f'Argument `k` must not exceed {head.num_classes}, the '
                      f'number of classes. Received: k={k}.')
   layer = _TopK(head, k)
   inputs = model.inputs[0] if len(model.inputs) == 1 else model.inputs
-  classes, probabilities = keras.Model(inputs, layer(
-      model.outputs[0])).predict(x, **{'verbose': 0, **arguments})
+  top = keras.Model(inputs, layer(export.find_output(model, output)))
+  classes, probabilities = top.predict(x, **{'verbose': 0, **arguments})
   return classes, probabilities
 
 

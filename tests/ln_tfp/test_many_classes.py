@@ -213,6 +213,73 @@ def test_the_accuracy_looks_at_the_first_examples():
         metric.result(), hits[:examples].mean(), rtol=1e-6)
 
 
+@pytest.mark.parametrize('compiled', [False, True])
+def test_the_accuracy_takes_the_likeliest_of_soft_labels(compiled):
+  many, _ = make_pair(dtype='float32')
+  features = many(
+      np.random.default_rng(2).normal(size=(6, FEATURES)).astype('float32'))
+  met = many.top_k(features, 1)[0].numpy()[:, 0]
+  other = (met + 1) % CLASSES
+  soft = np.array([
+      [[met[0], .6], [other[0], .4]],
+      [[met[1], .4], [other[1], .6]],
+      [[other[2], .3], [met[2], .7]],
+      [[met[3], 0.], [met[3], 0.]],  # padding is of no class
+      [[met[4], 1.], [0, 0.]],
+      [[met[5], .4], [other[5], .6]]], 'float32')
+  for examples, weights, expected in (
+      (None, None, 3 / 6), (3, None, 2 / 3),
+      (None, [1., 0., 1., 0., 1., 3.], 3 / 6)):
+    metric = many.accuracy(examples)
+    tf.function(metric.update_state, jit_compile=compiled)(
+        soft, features,
+        None if weights is None else tf.constant(weights))
+    np.testing.assert_allclose(metric.result(), expected, rtol=1e-6)
+  three = np.array([[[met[0], .4], [other[0], .3], [other[0], .3]]], 'float32')
+  metric = many.accuracy()  # equal classes add up
+  metric.update_state(three, features[:1])
+  assert metric.result() == 0.
+  soft[0, 1, 0] = CLASSES
+  metric = many.accuracy()
+  update = tf.function(metric.update_state, jit_compile=compiled)
+  if compiled:
+    update(soft, features)
+    assert np.isnan(metric.result())
+  else:
+    with pytest.raises(tf.errors.InvalidArgumentError, match='`y_true`'):
+      update(soft, features)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('jit_compile', [False, True])
+def test_soft_labels_train_with_their_accuracy(jit_compile):
+  x, noisy, _ = make_data(600)
+  soft = np.stack([
+      np.stack([noisy, (noisy + 1) % CLASSES], axis=1),
+      np.tile([.8, .2], (600, 1))], axis=-1)
+  model, head = make_model()
+  model.compile(keras.optimizers.Adam(2e-2), loss=head.loss(),
+                metrics=[head.accuracy()], jit_compile=jit_compile)
+  model.fit(x, soft, epochs=3, verbose=0)
+  classes, _ = ln_tfp.predict_top_k(model, x, 1)
+  expected = np.mean(classes[:, 0] == noisy)
+  assert 0. < expected < 1.
+  np.testing.assert_allclose(
+      model.evaluate(x, soft, verbose=0)[1], expected, rtol=1e-5)
+
+
+def test_the_accuracy_of_a_head_ignores_a_class():
+  many, _ = make_pair(dtype='float32')
+  features = many(np.ones((4, FEATURES), 'float32'))
+  met = many.top_k(features, 1)[0].numpy()[:, 0]
+  labels = np.array([met[0], (met[1] + 1) % CLASSES, -1, -1])
+  metric = many.accuracy(ignore_class=-1)
+  metric.update_state(labels, features)
+  assert metric.result() == .5
+  restored = type(metric).from_config(metric.get_config())
+  assert restored.ignore_class == -1
+
+
 @pytest.mark.parametrize('dummy_class', [True, False])
 @pytest.mark.slow
 def test_the_exported_classifier_predicts_what_top_k_predicts(dummy_class):
@@ -252,6 +319,38 @@ def test_a_compiled_model_continues_after_load_and_clone(tmp_path):
   for one, two in zip(model.get_weights(), other.get_weights()):
     np.testing.assert_allclose(one, two, atol=1e-6)
   assert not np.allclose(clone.get_weights()[-1], model.get_weights()[-1])
+
+
+@pytest.mark.parametrize('jit_compile', [False, True])
+def test_swapped_losses_of_two_heads_are_refused(jit_compile):
+  x = np.ones((4, FEATURES), 'float32')
+  inputs = keras.Input((FEATURES,))
+  heads = [ln_tfp.ManyClassesHead(CLASSES) for _ in range(2)]
+  model = keras.Model(inputs, [head(inputs) for head in heads])
+  y = [np.zeros(4), np.ones(4)]
+  settings = dict(optimizer='sgd', jit_compile=jit_compile)
+  model.compile(loss=[head.loss() for head in heads],
+                metrics=[[head.accuracy()] for head in heads], **settings)
+  model.fit(x, y, verbose=0)
+  model.compile(loss=[head.loss() for head in heads[::-1]], **settings)
+  with pytest.raises(ValueError, match=f'{heads[1].name!r}.*another one'):
+    model.fit(x, y, verbose=0)
+
+
+def test_the_loss_of_the_head_that_was_cloned_is_refused():
+  x, noisy, _ = make_data(8)
+  model, head = make_model()
+  for which in ('loss', 'metrics', None):
+    clone = keras.models.clone_model(model)
+    own = clone.layers[-1]
+    clone.compile(
+        'sgd', loss=(head if which == 'loss' else own).loss(),
+        metrics=[(head if which == 'metrics' else own).accuracy()])
+    if which is None:
+      clone.fit(x, noisy, verbose=0)
+    else:
+      with pytest.raises(ValueError, match='another one'):
+        clone.fit(x, noisy, verbose=0)
 
 
 class Subclassed(keras.Model):
@@ -317,6 +416,58 @@ def test_top_k_reads_a_logistic_normal_head_too():
   with pytest.raises(ValueError, match='`model`'):
     ln_tfp.predict_top_k(keras.Sequential([keras.Input((4,)),
                                            keras.layers.Dense(3)]), x)
+
+
+def test_top_k_names_one_of_several_outputs():
+  inputs = keras.Input((4,))
+  heads = [ln_tfp.ManyClassesHead(7, name='many'),
+           ln_tfp.LogisticNormalHead(9, name='packed')]
+  model = keras.Model(inputs, [head(inputs) for head in heads])
+  x = np.random.default_rng(0).normal(size=(5, 4)).astype('float32')
+  for head in heads:
+    classes, top = ln_tfp.predict_top_k(model, x, 3, output=head.name)
+    probabilities = ln_tfp.to_classifier(model, head.name).predict(
+        x, verbose=0)
+    np.testing.assert_array_equal(
+        classes, np.argsort(-probabilities, axis=1)[:, :3])
+    np.testing.assert_allclose(
+        top, -np.sort(-probabilities, axis=1)[:, :3], rtol=1e-5)
+  for output in (None, 'elsewhere'):
+    with pytest.raises(ValueError, match='`output`'):
+      ln_tfp.predict_top_k(model, x, 3, output=output)
+
+
+@pytest.mark.parametrize('initializer', [
+    lambda: keras.initializers.RandomNormal(
+        seed=keras.random.SeedGenerator(3)),
+    lambda: keras.initializers.RandomNormal(seed=3),
+    lambda: lambda shape, dtype=None: keras.random.normal(shape, dtype=dtype),
+], ids=['generator', 'seed', 'function'])
+@pytest.mark.parametrize('tied', [False, True])
+def test_no_two_tables_begin_alike(initializer, tied):
+  head = ln_tfp.ManyClassesHead(
+      FEATURES + 1, tied=tied, kernel_initializer=initializer())
+  head.build((None, FEATURES))
+  one, two = (w.numpy() for w in head.weights)
+  assert np.any(one) and np.any(two)
+  assert not np.allclose(one[:, :-1], two[:, :-1])
+  assert not np.allclose(one[:, :-1].T[:, :FEATURES], two[:-1, :FEATURES])
+
+
+@pytest.mark.parametrize('shape', [(), (3,), (None, None)])
+def test_features_of_no_width_or_batch_are_refused(shape):
+  with pytest.raises(ValueError, match=r'\[B, ..., F\]'):
+    ln_tfp.ManyClassesHead(5).build(shape)
+
+
+def test_features_of_another_shape_are_refused():
+  with pytest.raises(ValueError, match=r'\[B, ..., F\]'):
+    ln_tfp.ManyClassesHead(5)(tf.ones([3]))
+  head = ln_tfp.ManyClassesHead(5)
+  head(tf.ones([2, 3]))
+  for shape in ([3], [2, 4]):
+    with pytest.raises(ValueError, match='incompatible with the layer'):
+      head(tf.ones(shape))
 
 
 @pytest.mark.parametrize(('settings', 'message'), [
