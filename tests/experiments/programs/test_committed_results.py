@@ -3,6 +3,7 @@
 import pathlib
 import shutil
 
+from absl import flags
 from absl.testing import flagsaver
 import pytest
 
@@ -98,6 +99,7 @@ def test_the_comparison_follows_from_the_measurements():
 
 def test_the_comparison_with_many_classes_follows_from_the_measurements():
   with flagsaver.flagsaver(output_dir=str(_EVIDENCE)):
+    flags.FLAGS.mark_as_parsed()
     made = many_classes.summarize(
         many_classes.plan(1_000, many_classes.NOISES), updates=600)
   assert made == (
