@@ -1,14 +1,17 @@
 """Makes a release: checks, builds, and with --upload tags and uploads.
 
-    python release.py             # says what would be done, and changes nothing
+    python release.py             # what it would do; changes nothing but dist
     python release.py --upload    # does it
 
 It needs `pip install build twine`. The version is the one of
 `ln_tfp/version.py`, and CHANGELOG.md has an entry for it. The packages are left
-in `dist`.
+in `dist`. What the wheel has in it is listed, and what it needs, where `ln_tfp`
+is installed.
 """
 
 import argparse
+from collections.abc import Iterator
+from importlib import metadata
 import pathlib
 import re
 import runpy
@@ -35,13 +38,14 @@ def main(argv: list[str] | None = None) -> int:
   parser.add_argument('--upload', action='store_true',
                       help='tag the commit and upload the packages')
   arguments = parser.parse_args(argv)
+  if missing := [name for name in ('build', 'twine') if not _has(name)]:
+    print(f'No {" and no ".join(missing)} here: pip install build twine')
+    return 1
   version = read_version()
   tag = f'v{version}'
   packages = build(ROOT / 'dist')
   print(f'ln_tfp {version}')
-  for package in packages:
-    print(f'  {package.name}: {len(list_files(package))} files, '
-          f'{package.stat().st_size / 1e3:.0f} kB')
+  show(packages)
   problems = [*check_tree(tag), *check_changelog(version),
               *check_content(packages)]
   if _run('-m', 'twine', 'check', '--strict', *packages).returncode:
@@ -50,12 +54,35 @@ def main(argv: list[str] | None = None) -> int:
     print('No release:', *problems, sep='\n  ')
     return 1
   if not arguments.upload:
-    print(f'Ready. --upload would upload {len(packages)} packages, tag this '
-          f'commit {tag} and push the tag to origin.')
+    print(f'Ready. --upload would tag this commit {tag}, upload '
+          f'{len(packages)} packages and push the tag to origin.')
     return 0
+  return upload(packages, tag)
+
+
+def show(packages: list[pathlib.Path]) -> None:
+  """Prints what is in the packages, and what the library needs."""
+  for package in packages:
+    print(f'  {package.name}: {len(list_files(package))} files, '
+          f'{package.stat().st_size / 1e3:.0f} kB')
+  (wheel,) = (path for path in packages if path.suffix == '.whl')
+  print('In the wheel:', *sorted(list_files(wheel)), sep='\n  ')
+  if _has('ln_tfp'):
+    print('What it needs, and what that needs:', *dependency_tree('ln_tfp'),
+          sep='\n  ')
+
+
+def upload(packages: list[pathlib.Path], tag: str) -> int:
+  """Tags the commit, uploads, pushes the tag, and returns the exit status.
+
+  The tag comes first: what can be downloaded has one.
+  """
+  _git('tag', '--annotate', tag, f'--message=ln_tfp {tag[1:]}')
   status = _run('-m', 'twine', 'upload', *packages).returncode
-  if not status:
-    _git('tag', '--annotate', tag, f'--message=ln_tfp {version}')
+  if status:
+    _git('tag', '--delete', tag)
+    print(f'The upload failed; there is no tag {tag}.')
+  else:
     _git('push', 'origin', tag)
   return status
 
@@ -109,6 +136,35 @@ def list_files(package: pathlib.Path) -> list[str]:
     return [file.name for file in sdist if file.isfile()]
 
 
+def dependency_tree(
+    name: str, indent: str = '', seen: set[str] | None = None
+) -> Iterator[str]:
+  """Yields a line for each package that an installed one needs, as a tree.
+
+  What a package needs stands below the first line with its name. Extras are
+  left out, as are packages that this machine does not need.
+
+  Args:
+    name: of the package at the root, which has no line.
+    indent: before each line.
+    seen: packages with a line already.
+  """
+  from packaging import requirements  # which `build` needs, too
+
+  seen = set() if seen is None else seen
+  for text in sorted(metadata.requires(name) or (), key=str.lower):
+    needed = requirements.Requirement(text)
+    if needed.marker and not needed.marker.evaluate({'extra': ''}):
+      continue
+    key = re.sub('[-_.]+', '-', needed.name).lower()
+    is_new = key not in seen
+    seen.add(key)
+    bounds = f' {needed.specifier}' if needed.specifier else ''
+    yield f'{indent}{key}{bounds}'
+    if is_new and _has(needed.name):
+      yield from dependency_tree(needed.name, f'{indent}  ', seen)
+
+
 def check_content(packages: list[pathlib.Path]) -> list[str]:
   """Returns a complaint for each file of a package that is not the library's.
   """
@@ -119,6 +175,15 @@ def check_content(packages: list[pathlib.Path]) -> list[str]:
       rf'ln_tfp-{version}/(ln_tfp/|{sdist})')
   return [f'{package.name} has {name}.' for package in packages
           for name in list_files(package) if not known.match(name)]
+
+
+def _has(name):
+  """Whether a package is installed; a folder of its name is no package."""
+  try:
+    metadata.distribution(name)
+  except metadata.PackageNotFoundError:
+    return False
+  return True
 
 
 def _run(*arguments, **options):

@@ -17,6 +17,7 @@ setuptools.setup(
     long_description=(HERE / 'README.md').read_text(encoding='utf-8'),
     long_description_content_type='text/markdown',
     license='Apache-2.0',
+    project_urls={'Paper': 'https://openreview.net/forum?id=7wA65zL3B3'},
     python_requires='>=3.10',
     packages=setuptools.find_packages(include=['ln_tfp', 'ln_tfp.*']),
     package_data={'ln_tfp': ['py.typed'], 'ln_tfp.audit.review': ['assets/*']},
@@ -37,7 +38,7 @@ setuptools.setup(
             'pillow',  # folders of images, pictures on the page
             'pyarrow',  # Parquet files
         ],
-        # The site, `make docs`.
+        # The site, `make docs`. Only from Python 3.11 on: so does Sphinx 8.2.
         'docs': [
             'myst-parser',  # the pages are Markdown
             'pydata-sphinx-theme',  # has its fonts and scripts with it
@@ -78,6 +79,7 @@ setuptools.setup(
             'ruff',
             'selenium',
             'tf2onnx',  # examples/export.py; what Keras exports to ONNX with
+            'twine',  # whether the packages can be uploaded
         ],
     },
     classifiers=[

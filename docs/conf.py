@@ -56,6 +56,8 @@ html_copy_source = html_show_sourcelink = False
 html_show_copyright = False
 # It would fetch the pages that were found, which a browser refuses from disk.
 html_show_search_summary = False
+# As the reader's browser has it; unsaid, the theme complains in the console.
+html_context = {'default_mode': 'auto'}
 html_theme_options = {
     'navigation_with_keys': False,
     'secondary_sidebar_items': ['page-toc'],

@@ -40,6 +40,8 @@ def main(folder=None):
   if folder is None:
     with tempfile.TemporaryDirectory() as made:
       return main(made)
+  folder = pathlib.Path(folder)
+  folder.mkdir(parents=True, exist_ok=True)
   digits = datasets.load_digits()
   images = (digits.images[..., np.newaxis] / 16).astype(np.float32)
   model = keras.Sequential([
@@ -51,7 +53,7 @@ def main(folder=None):
   expected = classifier.predict(images, verbose=0)
   worst = {}
   for kind, run in (('tflite', run_litert), ('onnx', run_onnx)):
-    path = pathlib.Path(folder, f'classifier.{kind}')
+    path = folder / f'classifier.{kind}'
     classifier.export(
         path, format={'tflite': 'litert'}.get(kind, kind), verbose=False)
     worst[kind] = np.abs(run(path, images) - expected).max()

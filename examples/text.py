@@ -3,7 +3,8 @@
     python examples/text.py               # on sentences made for this run
     python examples/text.py reviews.tsv   # lines of: label, tab, text
 
-The classifier that comes out takes strings, and knows nothing of ln_tfp.
+The classifier that comes out takes strings, and knows nothing of ln_tfp. Only
+TensorFlow has tensors of strings: this needs Keras's TensorFlow backend.
 """
 
 import sys

@@ -39,6 +39,7 @@ def from_classifier(model: keras.Model, output: str | None = None,
       backbone.input, head(backbone.outputs[0]), name=model.name)
   if warm_start:
     head.loc.set_weights(_loc_weights(head, dense))
+    head.end_warm_up()  # it knows the classes
   return result
 
 

@@ -119,6 +119,11 @@ class LogisticNormalHead(_Head):
   number of classes, and that only where there is no dummy class. `loss` and
   `metrics` know it.
 
+  The covariance of a network that knows nothing yet takes whatever is rare for
+  a mistake. Therefore the first `warm_up` steps of training hold `c` at zero,
+  which makes the loss a squared error in logit space; `c` is learnt from then
+  on. Called with `training=False` the head is always as in the table.
+
   The head computes in float32 whatever the policy, from features of the
   policy's precision; float64 stays float64.
 
@@ -148,6 +153,8 @@ class LogisticNormalHead(_Head):
     kernel_constraint: Constraint of both kernels.
     bias_constraint: Constraint of both biases.
     dtype: As of every Keras layer; half precision counts as float32.
+    warm_up: Number of training steps before `c` is learnt; 0 is the paper's
+      recipe. The steps that were made are saved with the weights.
     **kwargs: Passed on to `keras.layers.Layer`.
   """
 
@@ -166,6 +173,7 @@ class LogisticNormalHead(_Head):
                kernel_constraint: Any = None,
                bias_constraint: Any = None,
                dtype: Any = None,
+               warm_up: int = 300,
                **kwargs):
     super().__init__(
         num_classes, use_bias, kernel_initializer, bias_initializer,
@@ -190,10 +198,14 @@ class LogisticNormalHead(_Head):
     self.loc = self._make_map('loc', self.dims)
     if outputs:
       self.scale = self._make_map('scale', outputs)
+    self.warm_up = checks.whole('warm_up', warm_up, 0)
+    self._steps = _Steps() if self.warm_up and outputs else None
 
-  def call(self, inputs):
+  def call(self, inputs, training=None):
     loc = self.loc(inputs)
     raw = None if self.scale is None else self.scale(inputs)
+    if training and self._steps is not None:
+      raw = raw * ops.cast(self._steps.next() >= self.warm_up, raw.dtype)
     columns = []
     if self.covariance == 'identity':
       diag = ops.ones_like(loc)
@@ -207,6 +219,21 @@ class LogisticNormalHead(_Head):
   def compute_output_shape(self, input_shape):
     factors = self.rank if self.covariance == 'full' else 0
     return tuple(input_shape[:-1]) + (2 + factors, self.dims)
+
+  def end_warm_up(self) -> None:
+    """From now on `c` is learnt, however many steps there were."""
+    if self._steps is not None:
+      self._steps.state.assign(self.warm_up)
+
+  def save_own_variables(self, store):
+    if self._steps is not None:
+      store['steps'] = self._steps.state
+
+  def load_own_variables(self, store):
+    if 'steps' not in list(store.keys()):  # a head without a warm-up
+      self.end_warm_up()
+    elif self._steps is not None:
+      self._steps.state.assign(store['steps'])
 
   def loss(self, label_smoothing: float = .01,
            ignore_class: int | None = None) -> keras.losses.Loss:
@@ -244,7 +271,33 @@ class LogisticNormalHead(_Head):
         'temperature': self.temperature,
         'min_scale': self.min_scale,
         'dummy_class': self.dummy_class,
+        'warm_up': self.warm_up,
     }
+
+  @classmethod
+  def from_config(cls, config):
+    # Those that were saved before there was a warm-up have none.
+    return super().from_config({'warm_up': 0, **config})
+
+
+class _Steps(keras.random.SeedGenerator):
+  """Counts steps.
+
+  A layer's seeds are part of its state, on every backend, but none of its
+  weights: those of the head remain two kernels and two biases.
+  """
+
+  def __init__(self):
+    super().__init__(0)
+    self.state = keras.Variable(
+        0, dtype='int', trainable=False, aggregation='only_first_replica',
+        name='steps')
+
+  def next(self, ordered=True):
+    del ordered
+    steps = ops.copy(self.state)
+    self.state.assign_add(1)
+    return steps
 
 
 class _Metrics(list):

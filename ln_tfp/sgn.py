@@ -9,6 +9,7 @@ from keras import ops
 
 from ln_tfp import backend
 from ln_tfp import checks
+from ln_tfp import heads
 from ln_tfp import losses
 
 
@@ -29,7 +30,8 @@ class ShiftedGaussianNoise(keras.Model):
   epoch e the labels' share is alpha^e, see `ln_tfp.losses.isometric_nll`. The
   average sees each batch in training mode, and so has its own statistics of
   batch normalisation. The model itself is trained in place; called, evaluated
-  and saved it is the model, and the average is saved with it.
+  and saved it is the model, and the average is saved with it. The warm-up of
+  the head is left out.
 
   The defaults are those of 600 epochs on CIFAR, with 352 steps each. With
   fewer, take an alpha such that alpha^epochs is about .05, and a decay such
@@ -63,6 +65,9 @@ class ShiftedGaussianNoise(keras.Model):
       average.build(model.input_shape)
       average.set_weights(model.get_weights())
     self.average = average
+    for layer in [*model._flatten_layers(), *average._flatten_layers()]:
+      if isinstance(layer, heads.LogisticNormalHead):
+        layer.end_warm_up()
     self.alpha = checks.between('alpha', alpha, 0, 1, open_below=True)
     self.decay = checks.between('decay', decay, 0, 1)
     self.label_smoothing = checks.between(

@@ -20,7 +20,7 @@ _ARGUMENTS = (
 
 
 @contextlib.contextmanager
-def open_page(path, width=1200, height=900, dark=False):
+def open_page(path, width=1200, height=900, dark=False, query=''):
   """Yields a `Tab` that shows a file; skips the test without a browser.
 
   Args:
@@ -28,6 +28,7 @@ def open_page(path, width=1200, height=900, dark=False):
     width: of the window, in CSS pixels.
     height: of the window, in CSS pixels.
     dark: whether the reader prefers dark pages.
+    query: of the address, with its question mark.
   """
   driver = _driver()
   window = driver.current_window_handle
@@ -41,7 +42,7 @@ def open_page(path, width=1200, height=900, dark=False):
         'name': 'prefers-color-scheme', 'value': 'dark' if dark else 'light'}]})
     for log in ('browser', 'performance'):
       driver.get_log(log)  # What came before this page is forgotten.
-    driver.get(pathlib.Path(path).resolve().as_uri())
+    driver.get(pathlib.Path(path).resolve().as_uri() + query)
     yield Tab(driver)
   finally:
     driver.close()

@@ -67,9 +67,12 @@ def test_probabilities_come_out_of_fold(example):
 
 # Keras asks NumPy for a name that tf2onnx misses.
 @pytest.mark.filterwarnings('ignore:In the future `np:FutureWarning')
-def test_exported_models_agree_with_keras(example):
+def test_exported_models_agree_with_keras(example, tmp_path):
   for package in ('ai_edge_litert', 'onnxruntime', 'tf2onnx'):
     pytest.importorskip(package, reason=f'{package} is not installed')
-  worst = example('export').main()
+  folder = tmp_path / 'models' / 'exported'  # the example makes it
+  worst = example('export').main(str(folder))
+  assert sorted(path.name for path in folder.iterdir()) == [
+      'classifier.onnx', 'classifier.tflite']
   assert set(worst) == {'tflite', 'onnx'}
   assert max(worst.values()) < 1e-5

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 import csv
 import dataclasses
 import functools
+import json
 import os
 import pathlib
 import re
@@ -121,10 +122,32 @@ def check_and_call(main, argv, computes=False):
   """Checks what all programs have in common, and calls one."""
   if len(argv) > 1:
     raise BadFlagError(f'Not a flag: {argv[1]}')
+  check_backend()
   launch.choose_devices(computes)  # before anybody imports TensorFlow
   methods(), _noise_texts(()), seeds()  # also where they are not used
   launch.check_flags()
   return launch.call(lambda: main(argv))
+
+
+def check_backend() -> None:
+  """Refuses a backend of Keras on which nothing here would run."""
+  name = _keras_backend()
+  if name != 'tensorflow':
+    raise BadFlagError(
+        "The experiments need Keras's TensorFlow backend: set "
+        f'KERAS_BACKEND=tensorflow. Received: {name}')
+
+
+def _keras_backend() -> str:
+  """The backend that Keras will have, found without importing it."""
+  if name := os.environ.get('KERAS_BACKEND'):
+    return name
+  home = os.environ.get('KERAS_HOME', '~/.keras')
+  try:
+    path = pathlib.Path(home, 'keras.json').expanduser()
+    return json.loads(path.read_bytes()).get('backend', 'tensorflow')
+  except (AttributeError, OSError, RuntimeError, ValueError):
+    return 'tensorflow'  # no such file, or not one that Keras would read
 
 
 def guard(function):

@@ -52,6 +52,7 @@ class LN(base.Method):
         temperature=self.temperature,
         min_scale=self.min_scale,
         dummy_class=self.dummy_class,
+        warm_up=0,
         name='logistic_normal')
 
   def loss(self, labels, outputs, context):

@@ -42,7 +42,8 @@ class SGN(base.Method):
 
   def head(self, num_classes):
     return heads.LogisticNormalHead(
-        num_classes, temperature=1., min_scale=1., name='logistic_normal')
+        num_classes, temperature=1., min_scale=1., warm_up=0,
+        name='logistic_normal')
 
   def loss(self, labels, outputs, context):
     return losses.isometric_nll(

@@ -17,6 +17,7 @@ import contextlib
 import re
 import sys
 
+from ln_tfp import quiet
 from ln_tfp.audit import files
 from ln_tfp.audit.command import applying
 from ln_tfp.audit.command import named
@@ -144,6 +145,9 @@ def _apply_parser():
       'the audit')
   parser.add_argument('--label', help='the column of the labels')
   parser.add_argument('--id', help='the column that names the rows')
+  parser.add_argument(
+      '--classes', type=_class_names, help='as in the audit, where it gave '
+      'names to numbers; the new table has the names')
   parser.add_argument('--output', required=True, help='the new table')
   return parser
 
@@ -181,4 +185,5 @@ def _share(text):
 
 
 if __name__ == '__main__':
+  quiet.finish()
   sys.exit(main())

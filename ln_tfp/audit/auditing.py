@@ -61,13 +61,14 @@ def audit_labels(
       on `x` and `y`.
     x: examples as `model.fit` takes them: an array or data frame; a tuple, list
       or dict of arrays if the model has several inputs; or batches `(x, y)` or
-      `(x, y, weight)` from a `tf.data.Dataset`, a `keras.utils.PyDataset`, a
-      generator or a function that returns one. Batches must come in the same
-      order each time, which is checked where they can be read twice.
+      `(x, y, weight)` from a `tf.data.Dataset`, a `keras.utils.PyDataset`,
+      another iterable such as a loader, a generator or a function that returns
+      one. Batches must come in the same order each time, which is checked where
+      they can be read twice.
     y: labels `[N]` or `[N, 1]`, numbers or names; or one-hot or soft rows
       `[N, K]`. None if `x` brings them.
     ids: what the examples are called in the report; by default the index of a
-      data frame, else 0, 1, ...
+      data frame or series, else 0, 1, ...
     class_names: names of the K classes. By default the numbers, or the names
       of the labels in alphabetical order.
     batch_size: number of examples of an array that the model sees at a time.
@@ -88,13 +89,15 @@ def audit_labels(
   if evidence not in _EVIDENCE:
     raise ValueError(f'Argument `evidence` must be one of {_EVIDENCE}. '
                      f'Received: evidence={evidence!r}.')
-  chosen = _find_output(model, output)
+  chosen = find_output(model, output)
   head = find_head(model, chosen)
   examples = examples_lib.open_examples(x, y, batch_size, chosen)
   examples.check_order()
   run = embedding.run(
       embedding.Embedder(model, chosen, evidence), head, examples)
-  given = _read_labels(run, head.num_classes, class_names, ignore_class)
+  given = read_labels(run.labels, head.num_classes, class_names, ignore_class)
+  given = dataclasses.replace(given, classes=np.where(
+      run.ignored, given_lib.MISSING, given.classes).astype(np.int32))
   num = len(given)
   if ids is None:
     ids = examples.index
@@ -108,6 +111,9 @@ def audit_labels(
   reports['outputs'] = _judge_by_outputs(
       outputs, head, label_smoothing, given, ids, certain, run.prints)
   report = decide(reports) if evidence == 'auto' else reports[evidence]
+  if report is not reports['outputs']:
+    report = dataclasses.replace(report, trust=dataclasses.replace(
+        report.trust, own=reports['outputs'].trust))
   report = dataclasses.replace(report, **_likelihoods(
       outputs, classes, report.alternative, head, label_smoothing))
   positions = np.flatnonzero(kept)
@@ -137,7 +143,8 @@ def find_head(
   return found[0]
 
 
-def _find_output(model, output):
+def find_output(
+    model: keras.Model, output: str | int | None) -> examples_lib.Output:
   """Returns the `Output` that is meant."""
   if output is None:
     return examples_lib.ONLY
@@ -150,17 +157,18 @@ def _find_output(model, output):
                    f'Received: output={output!r}.')
 
 
-def _read_labels(run, num_classes, class_names, ignore_class):
-  """Returns the labels; those of weight zero are missing."""
-  if class_names is None and run.labels.dtype.kind in 'iufb':
+def read_labels(
+    labels: np.ndarray, num_classes: int, class_names: Sequence[str] | None,
+    ignore_class: Any) -> given_lib.Given:
+  """Returns the labels of a model of so many classes."""
+  if class_names is None and labels.dtype.kind in 'iuf':
     class_names = range(num_classes)
-  given = given_lib.read(run.labels, class_names, ignore_class, argument='y')
+  given = given_lib.read(labels, class_names, ignore_class, argument='y')
   if len(given.class_names) != num_classes:
     raise ValueError(
         f'Argument `class_names` must have {num_classes} different names, one '
         f'for each class. Received: {given.class_names}.')
-  return dataclasses.replace(given, classes=np.where(
-      run.ignored, given_lib.MISSING, given.classes).astype(np.int32))
+  return given
 
 
 def _judge_by_features(features, given, ids, certain):

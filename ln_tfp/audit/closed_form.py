@@ -46,8 +46,9 @@ def audit_features(
   Args:
     features: `[N, F]`, an array, memory map, data frame or sparse matrix; or
       batches `x` or `(x, y)` from a function that returns an iterator, a
-      `tf.data.Dataset` or a `keras.utils.PyDataset`. Batches are read several
-      times, and must come in the same order; that is checked.
+      `tf.data.Dataset`, a `keras.utils.PyDataset` or another iterable, such as
+      a loader. Batches are read several times, and must come in the same order;
+      that is checked.
     labels: `[N]` numbers or names, None or NaN where one is missing; or one-hot
       or soft rows `[N, K]`. None if the batches bring them.
     ids: what the examples are called in the report; by default the index of a

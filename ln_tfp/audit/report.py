@@ -14,6 +14,7 @@ import numpy as np
 from ln_tfp import random
 from ln_tfp.audit import trust as trust_lib
 from ln_tfp.audit.judging import flagging
+from ln_tfp.audit.review import attached
 from ln_tfp.audit.review import audit_page
 from ln_tfp.audit.review import decisions as decisions_lib
 from ln_tfp.audit.review import label_studio
@@ -57,8 +58,9 @@ class LabelReport:
     trust: how far all this can be trusted, a `Trust`.
     certain: bool `[N]` or None: labels that somebody has decided already, which
       are never flagged.
-    pred_probs: `[N, K]`, the model's probabilities, as cleanlab wants them, or
-      None.
+    pred_probs: `[N, K]`, the model's probabilities, as cleanlab wants them;
+      None of `audit_features` beyond N x K = 5 x 10^7, which would be 0.2 GB
+      (`LogisticNormalProcess.leave_one_out_chunks` has them part by part).
     transition_stderr: `[K, K]`, standard errors of the matrix, or None.
     log_likelihood_ratio: `[N]`, log density of the given label minus that of
       the alternative. This and what follows are None without a trained
@@ -71,7 +73,8 @@ class LabelReport:
       that the model expects of labels of such an example.
     shown: how many issues the page shows.
     examples: inputs of examples that the page shows, by position.
-    rows: of a table, the cells of examples that the page shows, by position.
+    rows: of a table, the cells of issues and of what the page shows beside
+      them, by position.
     neighbours: of examples that the page shows, by position.
   """
   ids: np.ndarray
@@ -158,6 +161,10 @@ class LabelReport:
         report.flag(precision=.9)    # nine in ten of the flagged are wrong
         report.flag()                # the best F1 to be expected
 
+    Where the model has not learnt the task (`trust.has_learnt`), the last one
+    flags labels that are rather wrong than right, of classes of which it knows
+    anything at all.
+
     Args:
       budget: how many to flag.
       precision: flag as many as keep this expected share of wrong ones.
@@ -167,6 +174,10 @@ class LabelReport:
       quality = np.where(self.certain, np.inf, quality)
     order = np.argsort(quality, kind='stable')
     order = order[:np.count_nonzero(np.isfinite(quality))]
+    if budget is None and precision is None and not self.trust.has_learnt:
+      # If nothing can be known, flagging everything has the best expected F1.
+      order = order[(self.wrong_probability[order] > .5) &
+                    self.trust.class_is_known[self.given[order]]]
     num = flagging.num_flagged(
         self.wrong_probability[order], budget, precision)
     is_issue = np.zeros(len(self), bool)
@@ -184,23 +195,31 @@ class LabelReport:
     """Returns a report whose page shows examples, and reasons beside them.
 
     Args:
-      inputs: array `[N, ...]`, what is shown of the examples; may be None.
-      features: array `[N, ...]` in which similar examples are near each other,
-        by default `inputs`.
-      rows: sequence of the N rows of a table, each from column to cell.
+      inputs: array or data frame `[N, ...]`, what is shown of the examples; or
+        None. N is the length of the report: examples without a label are not
+        in it.
+      features: array, data frame or sparse matrix `[N, ...]` in which similar
+        examples are near each other, by default `inputs`. Without both there
+        are no similar examples on the page.
+      rows: a data frame, or a sequence of N rows, each from column to cell.
       shown: how many issues the page shows, by default as before.
     """
+    inputs, features, rows = (
+        attached.open_attached(values, name, len(self)) for name, values in (
+            ('inputs', inputs), ('features', features), ('rows', rows)))
     report = self if shown is None else dataclasses.replace(self, shown=shown)
     positions = report.shown_positions
     features = inputs if features is None else features
-    near = neighbours_lib.find(
+    near = {} if features is None else neighbours_lib.find(
         features, report.given, report.suggested, report.is_issue, positions)
-    needed = sorted({*positions.tolist(), *(
-        i for pair in near.values() for part in pair for i in part)})
-    pick = lambda values: {} if values is None else {
-        i: values[i] for i in needed}
+    needed = {*positions.tolist(), *(
+        i for pair in near.values() for part in pair for i in part)}
+    pick = lambda values, chosen: {} if values is None else {
+        i: values[i] for i in sorted(chosen)}
     return dataclasses.replace(
-        report, examples=pick(inputs), rows=pick(rows), neighbours=near)
+        report, neighbours=near, examples=pick(inputs, needed),
+        # Other tools are given the rows of all issues.
+        rows=pick(rows, needed.union(report.ranked_issues.tolist())))
 
   def apply(
       self, decisions: str | os.PathLike | Iterable[decisions_lib.Decision]
@@ -237,7 +256,7 @@ class LabelReport:
     Args:
       path: the JSON file.
       prefix: what makes an id the address of an image for Label Studio, such as
-        '/data/local-files/?d=images/'.
+        '/data/local-files/?d=images/'; needed if the examples are pictures.
     """
     label_studio.write(self, path, prefix)
 
@@ -269,11 +288,15 @@ class LabelReport:
 
   def __str__(self):
     share = 100 * len(self.ranked_issues) / max(1, len(self))
+    found = (
+        f'look wrong ({share:.1f} %). Noise rate {100 * self.noise_rate:.1f} % '
+        f'({self.noise_rate_kind}).')
+    if not self.trust.has_learnt:
+      found = f'are flagged ({share:.1f} %), by a model that knows little.'
     lines = [
-        str(self.trust),
+        str(self.trust), '',
         f'{len(self):,} labels of {len(self.class_names)} classes: '
-        f'{len(self.ranked_issues):,} look wrong ({share:.1f} %). Noise rate '
-        f'{100 * self.noise_rate:.1f} % ({self.noise_rate_kind}).']
+        f'{len(self.ranked_issues):,} {found}']
     if not len(self.ranked_issues):
       return '\n'.join(lines)
     lines += ['', 'Confused most often (true -> given):']

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import sklearn
 from sklearn import base
+from sklearn.utils import metaestimators
 from sklearn.utils import validation
 
 from ln_tfp import backend
@@ -71,12 +72,15 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
     regularization_: the one in use.
     noise_model_: the `NoiseModel`.
     transition_matrix_: estimated P(label | true class), rows are true classes,
-      `[K, K]`; `[M, K, K]` for M annotators.
+      `[K, K]`; `[M, K, K]` for M annotators. The identity where the features
+      tell too little of the labels to learn from which are wrong.
     noise_rate_: estimated share of wrong labels, for M annotators `[M]`. A
       lower bound where people err on ambiguous examples: the class
       probabilities then take a part of the noise upon them (on CIFAR-10N
       "worst" .32 instead of .41). For noise that does not depend on the
-      example it is nearly unbiased.
+      example it is nearly unbiased. Of soft labels the shares of all classes
+      but the true one count as wrong, so softness counts as noise. NaN for an
+      annotator without labels.
     leave_one_out_: `LeaveOneOut`, the predictions of all rows, each without its
       own label.
     log_marginal_likelihood_: of the targets, the flat intercept integrated out.
@@ -107,24 +111,23 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
       sample_weight: `[N]`, not negative.
       certain: bool `[N]`, labels that are known to be right.
     """
+    self._forget()
     self._check_parameters()
     source = self._source(X, y, sample_weight, certain, reset=True)
-    reader = votes_lib.Reader()
-    gatherer = self._gatherer(reader)
+    self._reader = votes_lib.Reader()
+    self._gathered = gatherer = self._gatherer(self._reader)
     gatherer.survey(source)
     for rows in source:
       gatherer.add(rows)
     gatherer.check_not_empty()
-    self._reader = reader
     self._check_classes()
-    self._gathered = gatherer
     passes = self._passes(source)
-    self._solution = gatherer.solve(self._settings(), passes)
-    self._leave_one_out = None
-    size = gatherer.num_rows * len(self.classes_)
-    if size <= _LEAVE_ONE_OUT_SIZE:
-      self._leave_one_out = leave_one_out.concatenate(
-          list(self._leave_out(passes)))
+    solution = gatherer.solve(self._settings(), passes)
+    chunks = None
+    if gatherer.num_rows * len(self.classes_) <= _LEAVE_ONE_OUT_SIZE:
+      chunks = leave_one_out.concatenate(
+          list(_leave_out(solution, passes)))
+    self._solution, self._leave_one_out = solution, chunks
     return self
 
   def partial_fit(self, X: Any, y: Any, classes: Any = None,
@@ -143,7 +146,7 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
         came before.
       sample_weight: `[n]`.
     """
-    first = getattr(self, '_gathered', None) is None
+    first = not hasattr(self, '_solution')  # also after calls that failed
     if first:
       self._check_parameters()
       if classes is None:
@@ -152,7 +155,10 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
       self._reader = votes_lib.Reader(classes)
       self._check_classes()
       self._gathered = self._gatherer(self._reader)
-    for rows in self._source(X, y, sample_weight, None, reset=first):
+    source = self._source(X, y, sample_weight, None, reset=first)
+    for rows in source:  # all are looked at before any counts
+      self._reader.read(rows.y, rows.certain)
+    for rows in source:
       self._gathered.add(rows)
     self._solution = None  # until it is asked for
     self._leave_one_out = None
@@ -172,7 +178,7 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
       certain: labels that are known to be right.
     """
     validation.check_is_fitted(self)
-    return self._leave_out(self._passes(
+    return _leave_out(self._solved, self._passes(
         self._source(X, y, sample_weight, certain, reset=False)))
 
   def predict_proba(self, X: Any) -> np.ndarray:
@@ -180,10 +186,12 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
     return self._map(
         X, lambda solved, x: solved.last.noise.probabilities(solved.mean(x)))
 
+  @metaestimators.available_if(lambda self: bool(self.noise_model))
   def noisy_predict_proba(self, X: Any) -> np.ndarray:
     """Probabilities of the labels that would be given, `[N, K]`.
 
-    Of the average annotator, where there are several.
+    Of the average annotator, where there are several. Not available without
+    a noise model.
     """
     transition = self._solved.last.noise.transition.mean(axis=0)
     return self.predict_proba(X) @ transition
@@ -305,6 +313,14 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
       self._solution = self._gathered.solve(self._settings())
     return self._solution
 
+  def __sklearn_is_fitted__(self) -> bool:
+    return hasattr(self, '_solution')
+
+  def _forget(self):
+    """Leaves nothing of a former fit, should this one fail."""
+    for name in ('_reader', '_gathered', '_solution', '_leave_one_out'):
+      vars(self).pop(name, None)
+
   def _gatherer(self, reader):
     return gathering.Gatherer(
         reader, _generator(self.random_state), self.kernel,
@@ -335,10 +351,6 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
     return fitting.Passes(lambda: (
         (rows, self._reader.read(rows.y, rows.certain)) for rows in source))
 
-  def _leave_out(self, passes):
-    for part in passes(self._solved.features):
-      yield self._solved.leave_out(part)
-
   def _map(self, X, function):
     """Applies a function to the rows of an array, slice by slice."""
     solved = self._solved
@@ -365,6 +377,10 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
       raise ValueError(
           f'Argument `kernel` must be one of {_KERNELS} or a kernel of '
           f'tfp.math.psd_kernels. Received: kernel={self.kernel!r}.')
+    batch_shape = getattr(self.kernel, 'batch_shape', ())
+    if len(batch_shape):
+      raise ValueError('Argument `kernel` must be one kernel. Received: a '
+                       f'batch of shape {tuple(batch_shape)}.')
     if not isinstance(
         self.noise_model, (bool, np.bool_, noise_model.NoiseModel)):
       raise ValueError('Argument `noise_model` must be a bool or a NoiseModel. '
@@ -378,6 +394,11 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
     if self.regularization != 'loo':
       _check_positive('regularization', self.regularization)
     _check_positive('length_scale', self.length_scale)
+
+
+def _leave_out(solution, passes):
+  for part in passes(solution.features):
+    yield solution.leave_out(part)
 
 
 def _check_positive(name, value):

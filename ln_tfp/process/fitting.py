@@ -105,7 +105,7 @@ class Solution:
     spectrum: of the features of all rows.
     choice: the regularisation, and what it achieves.
     rounds: of relabelling; the last one predicts.
-    wrong: estimated share of wrong labels, `[M]`.
+    wrong: estimated share of wrong labels, `[M]`, NaN where there are none.
     log_marginal_likelihood: of the targets as given.
     leverages: of all rows `[N]`, where they are known.
   """
@@ -201,7 +201,8 @@ def solve(
           rounds[-1].noise if rounds else None)
     rounds.append(dataclasses.replace(now, noise=noise))
     posterior = noise.posterior(loc, sample.votes)
-    if number == settings.relabel_rounds or passes is None:
+    if (number == settings.relabel_rounds or passes is None
+        or noise.is_exact):  # right labels stay as they are
       break
     target = leave_one_out.relabel(sample.votes, posterior, h)
     if complete:
@@ -237,9 +238,14 @@ def _relabel_all(spectrum, a, rounds, known, parts):
 
 
 def share_of_wrong(posterior: np.ndarray, sample: Sample) -> np.ndarray:
-  """The expected share of each annotator's labels that are wrong, `[M]`."""
+  """The expected share of each annotator's labels that are wrong, `[M]`.
+
+  NaN for one who has not labelled anything.
+  """
   right = sample.votes.agreement(posterior)
-  counted = ~np.isnan(right) & ~sample.votes.certain[:, np.newaxis]
+  present = ~np.isnan(right)
+  counted = present & ~sample.votes.certain[:, np.newaxis]
   weight = np.where(counted, sample.weight[:, np.newaxis], 0.)
   wrong = np.sum(weight * (1. - np.where(counted, right, 1.)), axis=0)
-  return wrong / np.maximum(weight.sum(axis=0), 1e-30)
+  return np.where(present.any(axis=0),
+                  wrong / np.maximum(weight.sum(axis=0), 1e-30), np.nan)

@@ -91,11 +91,13 @@ class Gatherer:
             passes: fitting.Passes | None = None) -> fitting.Solution:
     """Puts the classes in order and fits; see `fitting.solve`."""
     order = self._reader.finish()
+    # What is kept takes the new numbers, too: rows that follow have them.
+    self._cross = self._cross.reorder(order)
+    self._reservoir.relabel(lambda labels: votes_lib.renumber(labels, order))
     x, labels, weight, certain, numbers = self._reservoir.rows(
         fitting.sample_size(len(order)))
-    votes = votes_lib.Votes(
-        votes_lib.renumber(labels, order), len(order), certain)
+    votes = votes_lib.Votes(labels, len(order), certain)
     return fitting.solve(
-        self._features, self._moments, self._cross.reorder(order),
+        self._features, self._moments, self._cross,
         fitting.Sample(x, votes, weight, numbers, self._reservoir.length),
         settings, passes)

@@ -11,6 +11,10 @@ from ln_tfp.process import features as features_lib
 from ln_tfp.process import fitting
 from ln_tfp.process import sources
 
+# Scales from the origin to the data beyond which float32 loses what is told
+# apart.
+_FAR = 100.
+
 
 def embed(
     backbone: keras.Model, x: Any, y: Any = None, batch_size: int = 256
@@ -57,7 +61,14 @@ def to_keras(solution: fitting.Solution) -> keras.Model:
   last = _dense(beta * kernel, beta * bias + noise.bias, 'softmax')
   features = solution.features
   if isinstance(features, features_lib.Linear):
-    return keras.Sequential([keras.Input([features.num_features]), last])
+    inputs = keras.Input([features.num_features])
+    if np.all(np.abs(features.shift) <= _FAR * features.scale):
+      return keras.Sequential([inputs, last])
+    # Far from the origin a bias would cancel most of the product.
+    shift = features.shift.astype(np.float32)
+    bias = bias + shift.astype(np.float64) @ kernel
+    return keras.Sequential([inputs, _normalization(shift), _dense(
+        beta * kernel, beta * bias + noise.bias, 'softmax')])
   if not isinstance(features.kernel, features_lib.RBF):
     raise ValueError("`to_keras` knows the kernels 'linear' and 'rbf' alone. "
                      f'Received: {type(features.kernel).__name__}.')
@@ -93,6 +104,7 @@ def initialize_head(
     kernel = kernel[:, :-1] - kernel[:, -1:]
     bias = bias[:-1] - bias[-1:]
   head.loc.set_weights([scale * kernel, scale * bias])
+  head.end_warm_up()  # it knows the classes
 
 
 def _affine(solution):
@@ -111,14 +123,20 @@ def _rbf(features, inputs):
   TensorFlow was seen to be wrong where the same model, called, was right.
   """
   kernel = features.kernel
-  x = keras.layers.Normalization(
-      mean=kernel.shift, variance=kernel.scale**2, dtype='float32')(inputs)
-  z = (features.points.astype(np.float64) - kernel.shift) / kernel.scale
+  shift = kernel.shift.astype(np.float32)  # as the layer has it
+  x = _normalization(shift, kernel.scale)(inputs)
+  z = (features.points.astype(np.float64) - shift) / kernel.scale
   half = .5 / kernel.length**2
   norms = keras.layers.Dot(axes=-1, dtype='float32')([x, x])
   x = keras.layers.Concatenate(dtype='float32')([x, norms])
   weights = half * np.vstack([2. * z.T, -np.ones([1, len(z)])])
   return _dense(weights, -half * np.sum(z**2, axis=1), 'exponential')(x)
+
+
+def _normalization(shift, scale=1.):
+  return keras.layers.Normalization(
+      mean=shift, variance=np.broadcast_to(scale**2, shift.shape),
+      dtype='float32')
 
 
 def _dense(kernel, bias, activation=None):

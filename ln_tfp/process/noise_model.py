@@ -32,6 +32,7 @@ from scipy import special
 from ln_tfp.process import votes as votes_lib
 
 _START_NOISE = .1
+_WORTH = 3.  # nats for each class that the labels must be likelier by
 _MAX_STEPS = 100
 _TOLERANCE = 1e-5  # of the objective, per row
 _TINY = 1e-10
@@ -59,6 +60,11 @@ class NoiseModel:
   bias: np.ndarray
   transition: np.ndarray
   objective: tuple[float, ...] = ()
+
+  @property
+  def is_exact(self) -> bool:
+    """Whether labels cannot be wrong."""
+    return bool(np.all(self.transition == np.eye(len(self.bias))))
 
   def logits(self, loc: np.ndarray) -> np.ndarray:
     """beta mu + b, `[n, K]`."""
@@ -88,6 +94,11 @@ def fit(
     start: NoiseModel | None = None) -> NoiseModel:
   """Fits a noise model.
 
+  It must be worth its parameters: where means tell nothing of the labels, the
+  likeliest model is that all rows are of one class and all else is noise. So
+  labels count as right if the noise model is hardly likelier than constant
+  shares of the classes.
+
   Args:
     loc: means `[n, K]`, each without its own row.
     votes: the labels.
@@ -96,15 +107,19 @@ def fit(
     start: where the EM begins; by default at the `(beta, b)` that explain the
       labels without noise.
   """
-  if start is None:
-    num_classes = loc.shape[1]
-    exact = np.stack([np.eye(num_classes)] * votes.num_annotators)
-    plain = _Climb(loc, votes.as_certain(), weight, None).run(
-        NoiseModel(np.exp(_LOG_BETA), np.zeros(num_classes), exact))
-    if not learn_transition:
-      return plain
-    start = _best_start(loc, votes, weight, plain)
-  return _climb_with_prior(loc, votes, weight, start)
+  if start is not None:
+    return _climb_with_prior(loc, votes, weight, start)
+  num_classes = loc.shape[1]
+  exact = np.stack([np.eye(num_classes)] * votes.num_annotators)
+  plain = _Climb(loc, votes.as_certain(), weight, None).run(
+      NoiseModel(np.exp(_LOG_BETA), np.zeros(num_classes), exact))
+  if not learn_transition:
+    return plain
+  model = _climb_with_prior(
+      loc, votes, weight, _best_start(loc, votes, weight, plain))
+  gain = (np.sum(weight * model.log_likelihood(loc, votes))
+          - votes.constant_log_likelihood(weight))
+  return model if gain > _WORTH * num_classes else plain
 
 
 def _best_start(loc, votes, weight, plain):

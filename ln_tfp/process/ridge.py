@@ -221,6 +221,9 @@ def choose(
     weight: np.ndarray, regularization: float | None = None) -> Choice:
   """Returns the regularisation of least leave-one-out error.
 
+  One at which most rows are interpolated, so that nothing is known of them,
+  is not chosen: that all classes are alike may be the better guess by luck.
+
   Args:
     spectrum: of all rows.
     cross: of all rows.
@@ -249,7 +252,9 @@ def choose(
       square = weight[rows] * np.einsum('nk,nk->n', residual, residual)
       sums[number] += square.sum(), np.sum((1. - h) * square)
   errors, variances = sums.T / (target.shape[1] * weight.sum())
-  best = int(np.argmin(errors))
+  unknown = np.mean(1. - leverages < _MIN_REST[z.dtype], axis=1) > .5
+  ranked = np.where(unknown, np.inf, errors)
+  best = len(grid) - 1 - int(np.argmin(ranked[::-1]))  # of equals, the largest
   return Choice(float(grid[best]), float(errors[best]),
                 max(float(variances[best]), 1e-12), leverages[best].copy())
 

@@ -234,9 +234,7 @@ class Reservoir:
     parts = x, labels, weight, certain, numbers
     if self._parts is None:
       size = max(_MIN_SAMPLE, _SAMPLE_SIZE // max(x.shape[1], 1))
-      # Memory that is never written to costs nothing.
-      self._parts = [
-          np.empty([size, *part.shape[1:]], part.dtype) for part in parts]
+      self._parts = _allocate(size, parts)
     capacity, held = len(self._parts[0]), len(self._keys)
     keys = self._random.random(len(x))
     chosen = np.flatnonzero(weight > 0)
@@ -254,6 +252,29 @@ class Reservoir:
         self._keys, np.empty(max(0, min(capacity, len(every)) - held)))
     self._keys[places] = every[comes]
 
+  def relabel(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Changes the labels of the sample, `[n, ...]`."""
+    if self._parts is not None:
+      labels = self._parts[1][:len(self._keys)]
+      labels[...] = change(labels)
+
+  def __getstate__(self) -> dict[str, Any]:
+    """Leaves the memory out that no row is in: a pickle would store it."""
+    state = vars(self).copy()
+    if self._parts is not None:
+      held = len(self._keys)
+      state['_parts'] = [part[:held] for part in self._parts]
+      state['_capacity'] = len(self._parts[0])
+    return state
+
+  def __setstate__(self, state: dict[str, Any]) -> None:
+    capacity = state.pop('_capacity', None)
+    vars(self).update(state)
+    if self._parts is not None:
+      held, self._parts = self._parts, _allocate(capacity, self._parts)
+      for part, rows in zip(self._parts, held):
+        part[:len(rows)] = rows
+
   def rows(self, limit: int | None = None) -> tuple[np.ndarray, ...]:
     """Returns x, labels, weight, certain and numbers of the sample.
 
@@ -262,3 +283,8 @@ class Reservoir:
     """
     order = np.argsort(self._keys)[:limit]
     return tuple(part[order] for part in self._parts)
+
+
+def _allocate(size, parts):
+  """Memory for so many rows; what is never written to costs nothing."""
+  return [np.empty([size, *part.shape[1:]], part.dtype) for part in parts]

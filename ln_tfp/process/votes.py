@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy import special
 from sklearn.utils import column_or_1d
 from sklearn.utils import multiclass
 from sklearn.utils import validation
@@ -114,6 +115,16 @@ class Votes:
     shape = self.num_annotators, self.num_classes, self.num_classes
     return np.swapaxes(counts.reshape(shape), 1, 2)
 
+  def constant_log_likelihood(self, weight: np.ndarray) -> float:
+    """The largest, if each annotator names classes by constant shares.
+
+    Args:
+      weight: of the rows, `[n]`.
+    """
+    sums = np.stack([weight @ votes for votes in self.matrices])
+    shares = sums / np.maximum(sums.sum(axis=1, keepdims=True), 1e-30)
+    return float(np.sum(special.xlogy(sums, shares)))
+
   def agreement(self, posterior: np.ndarray) -> np.ndarray:
     """The probability that each vote is right, `[n, M]`; NaN where missing."""
     columns = []
@@ -148,20 +159,27 @@ class Reader:
       certain: bool `[n]`.
     """
     y = _to_array(y)
-    dims = (y.dtype.kind == 'f', y.shape[1]) if y.ndim == 2 else None
-    if self.classes is not None and self._dims not in (None, dims):
+    dims = (y.dtype.kind == 'f', y.shape[1]) if y.ndim == 2 else ()
+    if self._dims not in (None, dims):
       raise ValueError('Argument `y` must have the same form in all batches. '
                        f'Received: y of shape {y.shape}.')
-    self._dims = dims
     if y.ndim == 2 and y.dtype.kind == 'f':
-      if self.classes is None or len(self.classes) != y.shape[1]:
+      if self.classes is None:
         self.classes = np.arange(y.shape[1])
-      return Votes(_check_shares(y), y.shape[1], certain)
-    columns = y if y.ndim == 2 else y[:, np.newaxis]
-    missing = (columns < 0) if y.ndim == 2 else np.zeros(columns.shape, bool)
-    labels = np.full(columns.shape, MISSING, np.int32)
-    labels[~missing] = self._number(columns[~missing])
-    return Votes(labels, len(self.classes), certain)
+      if len(self.classes) != y.shape[1]:
+        raise ValueError(
+            'Argument `y` of floats [N, K] must have a column for each of the '
+            f'{len(self.classes)} classes. Received: y of shape {y.shape}.')
+      votes = Votes(_check_shares(y), y.shape[1], certain)
+    else:
+      columns = y if y.ndim == 2 else y[:, np.newaxis]
+      missing = ((columns == MISSING) if y.ndim == 2
+                 else np.zeros(columns.shape, bool))
+      labels = np.full(columns.shape, MISSING, np.int32)
+      labels[~missing] = self._number(columns[~missing])
+      votes = Votes(labels, len(self.classes), certain)
+    self._dims = dims
+    return votes
 
   def _number(self, labels):
     present, inverse = np.unique(labels, return_inverse=True)
@@ -208,6 +226,10 @@ def _to_array(y):
         'Argument `y` must be labels [N], integers [N, M] of M annotators or '
         'floating shares [N, K]. Received: y of shape '
         f'{y.shape} and dtype {y.dtype}.')
+  if y.dtype.kind == 'i' and np.any(y < MISSING):
+    raise ValueError(
+        'Argument `y` of integers [N, M] must have classes from 0 on, or -1 '
+        f'where a label is missing. Received: {y.min()}.')
   if y.dtype.kind != 'f' and len(y) and np.all((y == 0) | (y == 1)) and np.all(
       y.sum(axis=1) == 1):
     raise ValueError(

@@ -296,7 +296,7 @@ def start():
   for name in ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS',
                'TF_NUM_INTRAOP_THREADS', 'TF_NUM_INTEROP_THREADS'):
     os.environ[name] = '1'
-  with _silence():  # TensorFlow has much to say when it is imported
+  with quiet.stderr():  # TensorFlow has much to say when it is imported
     from tests.hostile import tables
     for name in tables.IMPORTS:
       importlib.import_module(name)

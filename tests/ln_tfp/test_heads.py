@@ -267,3 +267,88 @@ def test_what_is_not_packed_is_refused():
       tf.zeros([3]), tf.zeros([3, 1, 4]), tf.zeros([3, 3, 4], 'int32')):
     with pytest.raises(ValueError, match='Argument `y_pred`'):
       ln_tfp.probabilities(wrong)
+
+
+def _warming(warm_up=4, **settings):
+  """A compiled model whose head warms up, and its data: four steps an epoch."""
+  keras.utils.set_random_seed(0)
+  head = ln_tfp.LogisticNormalHead(3, warm_up=warm_up, **settings)
+  model = keras.Sequential([keras.Input([5]), head])
+  model.compile('adam', loss=ln_tfp.nll)
+  model.optimizer.build(model.trainable_variables)
+  x = np.random.default_rng(0).normal(size=[64, 5]).astype(np.float32)
+  fit = dict(x=x, y=np.arange(64) % 3, batch_size=16, verbose=0)
+  return model, head, fit
+
+
+@pytest.mark.parametrize('covariance', ['full', 'diagonal', 'isotropic'])
+def test_while_it_warms_up_the_loss_is_a_squared_error(covariance):
+  _, head, fit = _warming(covariance=covariance)
+  labels, x = fit['y'], fit['x']
+  loc, diag, *columns = heads.rows(head(x, training=True))
+  np.testing.assert_allclose(diag, 1.)  # min_scale over the temperature
+  assert all(not np.any(column) for column in columns)
+  without = ln_tfp.LogisticNormalHead(
+      3, covariance='isotropic', warm_up=0, kernel_initializer='ones')
+  without(x)
+  without.scale.set_weights([np.zeros([5, 1]), np.zeros([1])])
+  without.loc.set_weights(head.loc.get_weights())
+  np.testing.assert_allclose(
+      ln_tfp.nll(labels, head(x, training=True)),
+      ln_tfp.nll(labels, without(x)), rtol=1e-5, atol=1e-4)
+  for training in (False, None):  # the covariance is there all the same
+    assert not np.allclose(heads.rows(head(x, training=training))[-1], 0.)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('jit_compile', [False, True])
+def test_the_covariance_is_learnt_when_it_is_warm(jit_compile, tmp_path):
+  model, head, fit = _warming()
+  model.compile('adam', loss=ln_tfp.nll, jit_compile=jit_compile)
+  scale, loc = head.scale.get_weights(), head.loc.get_weights()
+  model.fit(**fit)
+  for before, after in zip(scale, head.scale.get_weights()):
+    np.testing.assert_array_equal(before, after)
+  assert all(np.any(before != after)
+             for before, after in zip(loc, head.loc.get_weights()))
+  # The steps are saved with the weights, and are none of them.
+  assert len(head.weights) == 4
+  model.save(tmp_path / 'model.keras')
+  model.save_weights(tmp_path / 'model.weights.h5')
+  again = _warming()[0]
+  again.load_weights(tmp_path / 'model.weights.h5')
+  for warm in (keras.models.load_model(tmp_path / 'model.keras'), again):
+    warm.fit(**fit)
+    assert all(np.any(before != after) for before, after in zip(
+        scale, warm.layers[-1].scale.get_weights()))
+
+
+def test_weights_from_before_there_was_a_warm_up_are_warm(tmp_path):
+  old = _warming(warm_up=0)[0]
+  old.save_weights(tmp_path / 'old.weights.h5')
+  model, head, fit = _warming()
+  model.load_weights(tmp_path / 'old.weights.h5')
+  np.testing.assert_array_equal(
+      head(fit['x'], training=True), head(fit['x']))
+  config = head.get_config()
+  del config['warm_up']
+  assert type(head).from_config(config).warm_up == 0
+
+
+def test_a_head_that_knows_the_classes_is_warm():
+  classifier = keras.Sequential([
+      keras.Input([5]), keras.layers.Dense(3, 'softmax')])
+  x = features((4, 5))
+  for warm_start in (True, False):
+    model = ln_tfp.from_classifier(classifier, warm_start=warm_start)
+    same = np.array_equal(model(x, training=True), model(x))
+    assert same == warm_start
+  _, head, fit = _warming()
+  process = ln_tfp.LogisticNormalProcess('linear').fit(fit['x'], fit['y'])
+  process.initialize_head(head)
+  np.testing.assert_array_equal(head(x, training=True), head(x))
+
+
+def test_a_warm_up_is_a_number_of_steps():
+  with pytest.raises(ValueError, match='`warm_up`.*-1'):
+    ln_tfp.LogisticNormalHead(3, warm_up=-1)

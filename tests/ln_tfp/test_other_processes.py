@@ -33,7 +33,8 @@ def _continue(directory):
 
 
 def _ln():
-  return ln_tfp.LogisticNormalHead(6), ln_tfp.nll, [ln_tfp.Accuracy()]
+  head = ln_tfp.LogisticNormalHead(6, warm_up=4)
+  return head, ln_tfp.nll, [ln_tfp.Accuracy()]
 
 
 def _many():
@@ -79,7 +80,7 @@ def test_compiled_models_continue_in_another_process(tmp_path):
   x = rng.normal(size=(70, 6)).astype('float32')
   y = x[:, :3].argmax(axis=1)
   np.savez(tmp_path / 'data.npz', x=x, y=y)
-  ln = ln_tfp.LogisticNormalHead(3, rank=2)
+  ln = ln_tfp.LogisticNormalHead(3, rank=2, warm_up=1)
   many = ln_tfp.ManyClassesHead(3, tied=True)
   models = {}
   for name, head, loss, metric in (

@@ -18,12 +18,24 @@ def _data():
   return x.astype('float32'), y
 
 
-def _model(normalised=False):
+def _model(normalised=False, warm_up=0):
   keras.utils.set_random_seed(0)
   return keras.Sequential([
       keras.Input([2]), keras.layers.Dense(8, 'relu'),
       *([keras.layers.BatchNormalization()] if normalised else []),
-      ln_tfp.LogisticNormalHead(K, temperature=1., min_scale=1.)])
+      ln_tfp.LogisticNormalHead(
+          K, temperature=1., min_scale=1., warm_up=warm_up)])
+
+
+def test_the_warm_up_of_the_head_is_left_out():
+  x, _ = _data()
+  outputs = []
+  for warm_up in (0, 9):
+    model = _model(warm_up=warm_up)
+    sgn = ln_tfp.ShiftedGaussianNoise(model)
+    outputs += [sgn(x, training=True), sgn.average(x, training=True)]
+  for other in outputs[1:]:
+    np.testing.assert_array_equal(outputs[0], other)
 
 
 @pytest.mark.slow

@@ -26,10 +26,12 @@ def run(arguments) -> None:
       raise files.InputError(
           f'--output: {path} exists already; nothing is overwritten.')
   table = tables.read(arguments.labels)
-  columns, label, ids = _read(table, arguments.label, arguments.id)
   try:
-    after = decisions_lib.apply(arguments.decisions, ids, [
-        str(value).strip() for value in columns[label]])
+    decisions = decisions_lib.read(arguments.decisions)
+    columns, label, ids = _read(
+        table, arguments.label, arguments.id, decisions)
+    after = decisions_lib.apply(
+        decisions, ids, _names(columns[label], arguments.classes))
   except ValueError as error:
     raise files.InputError(error) from error
   columns[label] = after.labels
@@ -47,7 +49,7 @@ def run(arguments) -> None:
   print(f'{log}: a line for each change')
 
 
-def _read(table, label, identifier):
+def _read(table, label, identifier, decisions):
   """Returns the columns, that of the labels, and what the rows are called."""
   columns = dict(table.columns)
   if label is None and set(columns) >= tables.OWN:
@@ -55,12 +57,42 @@ def _read(table, label, identifier):
     columns = {'id': columns['id'], 'label': columns['given']}
     return columns, 'label', columns['id']
   label = table.find(label, 'label')
+  return columns, label, _ids(table, identifier, label, decisions)
+
+
+def _ids(table, identifier, label, decisions):
+  """Returns what the rows are called.
+
+  An audit calls the rows of a table by their ids or positions and the images of
+  a list by their files: the decisions show which one it was.
+  """
   ids, named = table.ids(identifier)
-  if named is None and identifier is None:
-    files_column = tables.file_column(table)
-    if files_column not in (None, label):
-      ids = columns[files_column]
-  return columns, label, ids
+  files_column = tables.file_column(table)
+  if identifier is not None or files_column in (None, label, named):
+    return ids
+  names = table.columns[files_column]
+  decided = {decision.id for decision in decisions}
+  if decided <= set(map(str, names)):
+    return names
+  return names if named is None and not decided <= set(map(str, ids)) else ids
+
+
+def _names(labels, class_names):
+  """Returns labels as the audit calls them."""
+  names = np.array([_name(label) for label in labels], object)
+  if class_names is not None:
+    known = np.array([not tables.is_unlabelled(label) for label in labels])
+    codes, _ = files.encode(names[known], class_names)
+    names[known] = np.array(class_names, object)[codes]
+  return names
+
+
+def _name(label):
+  if label is None or label != label:
+    return ''
+  if isinstance(label, (float, np.floating)) and label.is_integer():
+    label = int(label)  # Parquet's 1.0 is class 1
+  return str(label).strip()
 
 
 def _to_text(columns, kept, separator):

@@ -17,6 +17,8 @@ from ln_tfp.audit.command import pretrained
 
 _SIDE = 512  # of the matrices that are multiplied
 _INDUCING = 1_000  # features of a kernel, if the process takes one
+_EM_SIZE = 10_000_000  # N x K that the noise model is fitted to
+_HELD = 50_000_000  # N x K that the closed form holds at most
 _TRIED = 8  # images that a backbone embeds to see how long it takes
 # Of the speed of products of matrices, in training; and seconds for each batch.
 _SHARE = .2
@@ -41,8 +43,24 @@ def closed_form(num: int, width: int, num_classes: int) -> float:
       2. * num * features * (features + width)  # moments, kernel
       + 12. * features**3  # eigenvectors
       + 16. * num * features * num_classes  # rounds of relabelling
-      + 4_000. * num * num_classes)  # the EM
+      # The EM, of a sample where there are many.
+      + 4_000. * min(num * num_classes, _EM_SIZE))
   return operations / _speed()
+
+
+def predictions(num: int, num_classes: int, trained: bool) -> int:
+  """Returns the bytes of predictions and of matrices of classes.
+
+  Args:
+    num: of examples.
+    num_classes: K.
+    trained: whether a network makes them, all of whose outputs are held: mean,
+      scale and a direction of each example.
+  """
+  held = num * num_classes
+  if not trained:
+    held = min(held, _HELD)
+  return held * 3 * 4 + 3 * 8 * num_classes**2
 
 
 def training(

@@ -17,8 +17,14 @@ from ln_tfp.audit import progress as progress_lib
 _SIZE = 224  # side of the images, where a network does not say
 BATCH_SIZE = 64
 _SECONDS = 10.  # to wait for an answer of the network
-# Tried by `auto` if their weights are on this machine; the first is fetched.
-_AUTO = ('EfficientNetV2B0', 'EfficientNetB0', 'MobileNetV2', 'ResNet50')
+# Tried by `auto` if their weights are on this machine, in the files that Keras
+# keeps them in; the first is fetched.
+_AUTO = {
+    'EfficientNetV2B0': 'efficientnetv2-b0_notop.h5',
+    'EfficientNetB0': 'efficientnetb0_notop.h5',
+    'MobileNetV2': 'mobilenet_v2_weights_*_1.0_224_no_top.h5',
+    'ResNet50': 'resnet50_weights_*_notop.h5',
+}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -109,9 +115,8 @@ def _reader(images, size):
 def _load_auto(size):
   cache = pathlib.Path(
       os.environ.get('KERAS_HOME', pathlib.Path.home() / '.keras')) / 'models'
-  stem = lambda name: name.lower().replace('netv2', 'net*v2')
-  here = [name for name in _AUTO if any(cache.glob(f'{stem(name)}*'))]
-  for name in here or _AUTO[:1]:
+  here = [name for name, file in _AUTO.items() if any(cache.glob(file))]
+  for name in here or list(_AUTO)[:1]:
     with contextlib.suppress(files.InputError):
       return load(name, size)
   return None

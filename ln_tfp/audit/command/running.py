@@ -198,7 +198,8 @@ def _check_size(size, inputs, embedder):
 def _print_size(data, inputs, embedder, epochs):
   """Says what will be done, and what it needs."""
   num, classes = len(data), len(data.class_names)
-  size = num * classes * 12 + 3 * 8 * classes**2
+  size = estimating.predictions(
+      num, classes, embedder is None and inputs.ndim > 2)
   if embedder is not None:
     width = embedder.width
     how = f'embedded by {embedder.name}'

@@ -106,7 +106,7 @@ def _load_table(path, labels, label, identifier, ignore):
     table.find(name, 'label')
   ids, named = table.ids(identifier)
   values = table.columns[label]
-  labelled = np.array([not tables.is_missing(value) for value in values])
+  labelled = np.array([not tables.is_unlabelled(value) for value in values])
   notes = []
   if not labelled.all():
     notes.append(f'{np.count_nonzero(~labelled):,} rows without a label are '

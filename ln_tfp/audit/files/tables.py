@@ -111,6 +111,13 @@ def is_missing(cell: Any) -> bool:
   return cell is None or (isinstance(cell, float) and cell != cell)
 
 
+def is_unlabelled(cell: Any) -> bool:
+  """Whether a cell of labels says nothing."""
+  # People have classes of this name; what is missing in Parquet is None.
+  is_name = isinstance(cell, str) and cell.strip().lower() in ('none', 'null')
+  return is_missing(cell) and not is_name
+
+
 def read(path: str | os.PathLike) -> Table:
   """Reads a CSV file (separated by comma, semicolon, tab or bar) or Parquet."""
   path = dataset.regular_file(path, in_memory=True)

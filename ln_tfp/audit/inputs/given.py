@@ -40,7 +40,7 @@ def read(
     labels: `[N]` or `[N, 1]`, numbers or names, where None and NaN are missing;
       or one-hot or soft rows `[N, K]`, where a row of zeros is missing.
     class_names: of all classes; numbers are then 0 to K - 1. By default the
-      labels that there are, in their order.
+      labels that there are, in their order; False and True for those.
     ignore_class: the label that stands for none, such as -1.
     argument: what the labels are called, for errors.
   """
@@ -72,6 +72,8 @@ def read(
         f'Argument `{argument}` must hold whole numbers or names. Received: '
         f'dtype={present.dtype}, such as {present[0]!r}.')
   numeric = present.dtype.kind != 'U'
+  if present.dtype.kind == 'b' and class_names is None:
+    class_names = ('False', 'True')
   if numeric:
     _check_whole(present, np.flatnonzero(~missing), argument)
     present = present.astype(np.int64)

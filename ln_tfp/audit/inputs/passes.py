@@ -1,9 +1,13 @@
 """Features that an audit reads several times, and their labels."""
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 import contextlib
 import dataclasses
+import itertools
 from typing import Any
 import zlib
 
@@ -18,6 +22,8 @@ from ln_tfp.audit import trust
 _SPARSE_WIDTH = 2_000
 _COMPONENTS = 300
 _ROWS = 4_096  # of a sparse matrix, or fingerprinted at a time
+# The first batch alone would not give away who shuffles a few batches.
+COMPARED = 8
 
 SHUFFLED = (
     'came in another order when read again, so that nobody could say which '
@@ -71,16 +77,20 @@ def open_features(features: Any, labels: Any = None) -> Features:
 
 def is_stream(x: Any) -> bool:
   """Whether `x` is batches, not an array."""
-  return callable(x) or backend.is_dataset(x) or isinstance(
-      x, (keras.utils.PyDataset, Iterator))
+  if callable(x) or backend.is_dataset(x) or isinstance(
+      x, (keras.utils.PyDataset, Iterator)):
+    return True
+  # Such as a loader of batches; arrays, frames and tensors have a shape.
+  return isinstance(x, Iterable) and not hasattr(x, 'shape') and (
+      not isinstance(x, (Sequence, Mapping)))
 
 
 def repeatable(x: Any, name: str) -> Callable[[], Iterator[Any]]:
   """Returns a function that begins another pass over batches.
 
   Args:
-    x: a function that returns an iterator, a `tf.data.Dataset` or a
-      `keras.utils.PyDataset`.
+    x: a function that returns an iterator, a `tf.data.Dataset`, a
+      `keras.utils.PyDataset` or anything else to iterate over.
     name: of the argument, for errors.
   """
   if isinstance(x, Iterator):
@@ -96,8 +106,29 @@ def repeatable(x: Any, name: str) -> Callable[[], Iterator[Any]]:
     if x.num_batches is None:
       raise ValueError(f'Argument `{name}` must end; this PyDataset has no '
                        'number of batches.')
-    return lambda: (x[i] for i in range(x.num_batches))
-  return lambda: iter(x())
+    return lambda: _epoch(x)
+  return lambda: iter(x() if callable(x) else x)
+
+
+def _epoch(dataset):
+  dataset.on_epoch_end()  # where many shuffle: that has to show
+  for i in range(dataset.num_batches):
+    yield dataset[i]
+
+
+def check_batch(part: Any, name: str, ndim: int = 1) -> None:
+  """Refuses what is no batch, such as a single example.
+
+  Args:
+    part: inputs or labels.
+    name: of the argument that yields them.
+    ndim: how many dimensions they have at least.
+  """
+  if sparse.issparse(part) or np.ndim(part) < ndim:
+    shape = '' if sparse.issparse(part) else f' of shape {np.shape(part)}'
+    raise ValueError(
+        f'Argument `{name}` must yield batches of several examples, as dense '
+        f'arrays. Received: {type(part).__name__}{shape}.')
 
 
 def checksum(batch: Any) -> int:
@@ -107,7 +138,8 @@ def checksum(batch: Any) -> int:
   """
   result = 0
   for part in keras.tree.flatten(batch):
-    ends = np.ascontiguousarray(np.asarray(part)[[0, -1]])
+    array = np.asarray(part)
+    ends = np.concatenate([array[:1], array[-1:]])
     result = zlib.crc32(ends.tobytes() if ends.dtype != object else
                         repr(ends.tolist()).encode(), result)
   return result
@@ -133,12 +165,14 @@ class _Passes:
     """The first pass: fingerprints, and the labels of each batch."""
     prints, labels, sums = [np.empty(0, np.uint64)], [], []
     for batch in self._begin():
-      sums.append(checksum(batch))
       parts = batch if isinstance(batch, (tuple, list)) else (batch,)
+      check_batch(parts[0], 'features', 2)
+      sums.append(checksum(batch))
       prints.append(trust.fingerprints(np.asarray(parts[0])))
       labels += [np.asarray(part) for part in parts[1:2]]
     self._sums = sums
-    next(iter(self()), None)  # tells a shuffled one before the work begins
+    for _ in itertools.islice(self(), COMPARED):
+      pass  # tells a shuffled one before the work begins
     return np.concatenate(prints), labels
 
 

@@ -28,15 +28,18 @@ def make(report, title: str) -> page_lib.Page:
   num_issues = len(report.ranked_issues)
   page = page_lib.Page(title)
   _add_trust(page, report)
-  page.figures({
+  figures = {
       'labels': f'{len(report):,}',
       'classes': f'{len(report.class_names):,}',
-      'look wrong': f'{num_issues:,}',
-      'noise rate': f'{100 * report.noise_rate:.1f} %',
-  })
-  page.note(f'The noise rate: {report.noise_rate_kind}.')
-  _add_review(page, report)
+      _found(report): f'{num_issues:,}',
+  }
+  if report.trust.has_learnt:
+    figures['noise rate'] = f'{100 * report.noise_rate:.1f} %'
+    page.figures(figures).note(f'The noise rate: {report.noise_rate_kind}.')
+  else:
+    page.figures(figures)
   _add_classes(page, report)
+  _add_review(page, report)
   _add_confusions(page, report)
   page.section('Quality of the labels')
   page.svg(
@@ -52,12 +55,23 @@ def make(report, title: str) -> page_lib.Page:
 def _add_trust(page, report):
   trust = report.trust
   percent = lambda share: f'{100 * share:.1f}\u00a0%'  # never broken
+  warnings = trust.warnings
+  if not trust.has_learnt:  # before anything else
+    page.warning(warnings.pop(0))
+  own = '' if trust.own is None else (
+      f" The network's own outputs: {percent(trust.own.accuracy)} "
+      f'({trust.own.kind}).')
   page.lead(
       f'The model predicts {percent(trust.accuracy)} of the labels '
-      f'({trust.kind}), where chance is {percent(trust.chance)}. Of '
-      f'{len(report):,} labels {len(report.ranked_issues):,} look wrong.')
-  for warning in trust.warnings:
+      f'({trust.kind}), where chance is {percent(trust.chance)}.{own} Of '
+      f'{len(report):,} labels {len(report.ranked_issues):,} {_found(report)}.')
+  for warning in warnings:
     page.warning(warning)
+
+
+def _found(report):
+  """Says what issues are; those of a model that knows little are no news."""
+  return 'look wrong' if report.trust.has_learnt else 'are flagged'
 
 
 def _add_review(page, report):
@@ -76,16 +90,16 @@ def _add_classes(page, report):
   """What the model knows of each class: a table of the worst of them."""
   trust = report.trust
   page.section('Classes')
-  flagged = np.nan_to_num(trust.class_flagged, nan=-1.)
-  order = np.argsort(-flagged, kind='stable')[:_MAX_CLASSES]
   percent = lambda share: '–' if np.isnan(share) else f'{100 * share:.1f} %'
   page.table(
-      ('class', 'labels', 'predicted', 'flagged'),
+      ('class', 'labels', 'predicted', 'chance', 'flagged'),
       [(report.class_names[k], f'{trust.class_sizes[k]:,}',
-        percent(trust.class_accuracy[k]), percent(trust.class_flagged[k]))
-       for k in order],
+        percent(trust.class_accuracy[k]), percent(trust.class_chance[k]),
+        percent(trust.class_flagged[k]))
+       for k in trust.worst_first[:_MAX_CLASSES]],
       'Labels of each class: how many there are, how many the model predicts '
-      f'({trust.kind}), how many are flagged')
+      f'({trust.kind}), how often it says the class at all, how many are '
+      'flagged')
   if len(report.class_names) > _MAX_CLASSES:
     page.note(f'These are the {_MAX_CLASSES} of {len(report.class_names):,} '
               'classes of which most is flagged.')

@@ -35,6 +35,10 @@ def tasks(report, prefix: str = '') -> list[dict[str, Any]]:
     prefix: what to put before an id to make it the address of an image, such
       as '/data/local-files/?d=images/'.
   """
+  if not prefix and any(map(pictures.is_picture, report.examples.values())):
+    raise ValueError(
+        'Argument `prefix` must say where Label Studio finds the pictures, '
+        "such as '/data/local-files/?d=images/'. Received: prefix=''.")
   found = []
   for i in report.ranked_issues.tolist():
     given, suggested = (
@@ -45,8 +49,7 @@ def tasks(report, prefix: str = '') -> list[dict[str, Any]]:
     if i in report.rows:
       data['text'] = '\n'.join(
           f'{name}: {cell}' for name, cell in report.rows[i].items())
-    elif prefix or i in report.examples and pictures.is_picture(
-        report.examples[i]):
+    elif prefix:
       data['image'] = f'{prefix}{report.ids[i]}'
     else:
       data['text'] = str(report.ids[i])

@@ -14,18 +14,20 @@ _PROGRAMS = sorted(
     if 'app.start(main' in path.read_text(encoding='utf-8'))
 _SLOW = ('keras', 'ln_tfp', 'matplotlib', 'pandas', 'ray', 'scipy', 'sklearn',
          'tensorflow', 'tensorflow_datasets', 'tensorflow_probability')
-# As `python -m` for each line of input, in a fork of a process that has
-# imported what all programs do; the slow packages come as a last line.
+# As `python -m` for each line of input, an environment and arguments, in a fork
+# of a process that has imported what all programs do; the slow packages come as
+# a last line.
 _SERVE = f"""
 import json, os, runpy, sys, tempfile
 import absl.app, experiments.cli.app
 for line in sys.stdin:
-  arguments = json.loads(line)
+  environment, arguments = json.loads(line)
   files = [tempfile.TemporaryFile() for _ in range(2)]
   child = os.fork()
   if not child:
     for number, file in enumerate(files, start=1):
       os.dup2(file.fileno(), number)
+    os.environ.update(environment)
     sys.argv = arguments
     status = 1
     try:
@@ -53,9 +55,10 @@ def _call():
   with subprocess.Popen(
       [sys.executable, '-c', _SERVE], cwd=_ROOT, text=True,
       stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
-    def call(program, *arguments):
-      print(json.dumps([f'experiments.{program}', *arguments]),
-            file=server.stdin, flush=True)
+    def call(program, *arguments, **environment):
+      print(json.dumps(
+          [environment, [f'experiments.{program}', *arguments]]),
+          file=server.stdin, flush=True)
       status, output, errors = json.loads(server.stdout.readline())
       return status, output.splitlines(), errors
 
@@ -101,3 +104,21 @@ def test_a_bad_flag_is_refused_at_once(tmp_path, flag, words, call):
   [line] = errors.splitlines()
   assert line.startswith('synthetic_noise: ')
   assert words in line
+
+
+@pytest.mark.parametrize('is_in_file', [False, True])
+def test_another_backend_than_tensorflow_is_refused_at_once(
+    tmp_path, is_in_file, call):
+  environment = {'KERAS_BACKEND': 'jax'}
+  if is_in_file:
+    (tmp_path / 'keras.json').write_text('{"backend": "jax"}')
+    environment = {'KERAS_BACKEND': '', 'KERAS_HOME': str(tmp_path)}
+  status, [packages], errors = call(
+      'synthetic_noise', f'--output_dir={tmp_path / "results"}', **environment)
+  assert status == 1
+  assert not packages
+  [line] = errors.splitlines()
+  assert line == (
+      "synthetic_noise: The experiments need Keras's TensorFlow backend: set "
+      'KERAS_BACKEND=tensorflow. Received: jax')
+  assert not (tmp_path / 'results').exists()

@@ -191,3 +191,11 @@ def test_a_checkpoint_of_other_code_is_not_gone_on_with(tmp_path, edit):
       progress=lambda epoch, record: epochs.append(epoch), **arguments)
   assert epochs == [1, 2, 3]
   assert result.code == fingerprint.of(run)
+
+
+def test_sources_that_are_as_before_are_those_of_now(stored, edit):
+  for module, digits in fingerprint._AS_BEFORE:  # others are dead
+    now = fingerprint._source_digest(fingerprint._source(module))
+    assert now.startswith(digits), module
+  edit('ln_tfp.heads', 'self.min_scale)', '2. * self.min_scale)')
+  assert _changed(stored)['LN'] == ('loss',)

@@ -40,6 +40,47 @@ def test_only_labels_change_and_removed_rows_go(
       capsys.readouterr().out)
 
 
+def test_decisions_may_call_the_rows_of_a_list_by_file_though_it_has_ids(
+    decided, tmp_path):
+  labels = tmp_path / 'list.csv'
+  labels.write_text('id,filename,class\n7,a,cat\n8,b,dog\n9,c,dog\n')
+  assert _apply(decided, labels, tmp_path / 'new.csv') == 0
+  assert (tmp_path / 'new.csv').read_text() == (
+      'id,filename,class\n7,a,dog\n8,b,dog\n')
+  # An audit of the list as a table calls them by their ids.
+  spreadsheet.write(
+      tmp_path / 'd.csv', HEADER, [(8, 1, 'dog', 'cat', 'accept', 'cat')])
+  assert _apply(tmp_path / 'd.csv', labels, tmp_path / 'other.csv') == 0
+  assert '8,b,cat' in (tmp_path / 'other.csv').read_text()
+
+
+def test_numbers_of_parquet_are_the_classes_that_they_were_in_the_audit(
+    tmp_path):
+  pa = pytest.importorskip('pyarrow', reason='pyarrow is not installed')
+  from pyarrow import parquet
+  parquet.write_table(
+      pa.table({'x': [5, 6, 7], 'label': [0., None, 1.]}),
+      tmp_path / 't.parquet')
+  spreadsheet.write(
+      tmp_path / 'd.csv', HEADER, [(0, 0, '0', '1', 'accept', '1')])
+  assert _apply(
+      tmp_path / 'd.csv', tmp_path / 't.parquet', tmp_path / 'new.csv') == 0
+  assert (tmp_path / 'new.csv').read_text() == 'x,label\n5,1\n6,\n7,1\n'
+
+
+def test_numbers_that_the_audit_gave_names_to_become_names(tmp_path, capsys):
+  labels, decisions = tmp_path / 'labels.csv', tmp_path / 'd.csv'
+  labels.write_text('x,label\n5,0\n6,0\n7,1\n8,NA\n')
+  spreadsheet.write(
+      decisions, HEADER, [(1, 1, 'cat', 'dog', 'accept', 'dog')])
+  assert _apply(decisions, labels, tmp_path / 'new.csv') == 2
+  assert "its label is '0'" in capsys.readouterr().err
+  assert _apply(
+      decisions, labels, tmp_path / 'new.csv', '--classes', 'cat,dog') == 0
+  assert (tmp_path / 'new.csv').read_text() == (
+      'x,label\n5,cat\n6,dog\n7,dog\n8,NA\n')
+
+
 def test_rows_without_names_are_called_by_their_positions(tmp_path):
   labels, decisions = tmp_path / 'labels.csv', tmp_path / 'd.csv'
   labels.write_text('x,label\n1,cat\n2,cat\n')

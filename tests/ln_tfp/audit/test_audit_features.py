@@ -212,6 +212,32 @@ def test_features_that_say_nothing_are_not_trusted():
   assert 'has not learnt' in report.trust.warnings[0]
 
 
+def test_where_nothing_can_be_known_next_to_nothing_is_flagged():
+  rng = np.random.default_rng(0)
+  x, y = rng.normal(size=(1_500, 20)), rng.integers(0, 2, 1_500)
+  for labels in (y, (np.arange(1_500) % 50 == 0).astype(int)):
+    report = ln_tfp.audit_features(x, labels)
+    assert not report.trust.has_learnt
+    assert report.is_issue.mean() < .01
+    assert str(report).startswith('Not to be acted on')
+    # Who insists gets them.
+    assert report.flag(budget=100).is_issue.sum() == 100
+
+
+def test_a_class_of_one_in_fifty_under_noise_has_been_learnt():
+  rng = np.random.default_rng(0)
+  true = (np.arange(2_550) % 51 == 0).astype(int)
+  x = rng.normal(size=(2_550, 10))
+  x[:, 0] += 8. * true
+  given = ln_tfp.noise.corrupt(true, 'sym:0.2', seed=1, num_classes=2)
+  report = _audit(x, given)
+  assert np.mean(report.is_issue == (given != true)) > .99
+  assert report.trust.has_learnt
+  assert report.trust.accuracy < report.trust.chance + .1
+  warnings = ' '.join(report.trust.warnings)
+  assert 'half of the labels are flagged: 1. Either the model' in warnings
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize('rare', [8])
 def test_a_class_of_one_in_fifty_is_not_flagged_away(rare):

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -13,11 +14,13 @@ import numpy as np
 from PIL import Image
 import pytest
 
+import ln_tfp
 from ln_tfp import backbones
 from ln_tfp.audit import __main__ as command
 from ln_tfp.audit.command import estimating
 from ln_tfp.audit.command import fitting
 from ln_tfp.audit.command import output
+from ln_tfp.audit.command import pretrained
 
 OUTPUTS = {*output.NAMES, output.MARK}
 
@@ -160,6 +163,46 @@ def test_the_estimate_of_time_follows_the_work(monkeypatch):
   assert estimating.training(1_000, (32, 32, 3), epochs=1) > small
   assert estimating.describe(80., 3 * 2**30) == (
       'about 1 min 20 s and 3.0 GB of memory beside TensorFlow')
+
+
+def test_of_many_classes_only_what_is_held_and_fitted_to_is_counted(
+    monkeypatch):
+  monkeypatch.setattr(estimating, '_speed', lambda: 5e10)
+  million = estimating.predictions(1_000_000, 1_000, trained=False)
+  assert million < 2**30
+  assert estimating.predictions(1_000_000, 1_000, trained=True) > 10 * million
+  # The EM sees a sample; all else is linear in the rows.
+  seconds = [estimating.closed_form(num, 1280, 1_000)
+             for num in (1_000_000, 2_000_000)]
+  assert seconds[1] - seconds[0] < 1_000.
+
+
+def test_auto_finds_weights_by_the_names_that_keras_gives_them(
+    tmp_path, monkeypatch):
+  (tmp_path / 'models').mkdir()
+  monkeypatch.setenv('KERAS_HOME', str(tmp_path))
+  monkeypatch.setattr(pretrained, 'load', lambda name, size: name)
+  for name, file in (
+      ('ResNet50', 'resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5'),
+      ('MobileNetV2', 'mobilenet_v2_weights_tf_dim_ordering_tf_kernels_1.0_224_'
+       'no_top.h5'),
+      ('EfficientNetB0', 'efficientnetb0_notop.h5'),
+      ('EfficientNetV2B0', 'efficientnetv2-b0_notop.h5')):
+    (tmp_path / 'models' / file).touch()
+    assert pretrained._load_auto(None) == name
+
+
+def test_an_interrupt_while_tensorflow_is_imported_is_one_line(tmp_path):
+  (tmp_path / 'keras.py').write_text(
+      'import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\n'
+      'time.sleep(60)\n')
+  root = pathlib.Path(ln_tfp.__file__).parents[1]
+  result = subprocess.run(
+      [sys.executable, '-m', 'ln_tfp.audit'], capture_output=True, text=True,
+      cwd=tmp_path, env={**os.environ, 'PYTHONPATH': f'{tmp_path}:{root}'})
+  assert result.returncode == 130
+  assert result.stderr == '\nInterrupted. Nothing was written.\n'
+  assert result.stdout == ''
 
 
 def test_few_examples_are_trained_on_for_more_epochs():

@@ -145,6 +145,22 @@ def test_rows_of_tables_are_texts_for_label_studio():
       'review: bad\nstars: 5')
 
 
+def test_label_studio_gets_the_rows_of_issues_that_the_page_does_not_show():
+  num = 200
+  report = reports.make(np.full(num, .9), shown=3).flag(budget=num)
+  report = report.with_examples(None, rows=[{'n': i} for i in range(num)])
+  assert len(report.shown_positions) < num
+  texts = [task['data']['text'] for task in label_studio.tasks(report)]
+  assert sorted(texts) == sorted(f'n: {i}' for i in range(num))
+
+
+def test_pictures_need_a_prefix_that_says_where_they_are():
+  report = _report().with_examples(np.zeros((6, 8, 8)))
+  with pytest.raises(ValueError, match='`prefix` must say where'):
+    label_studio.tasks(report)
+  assert label_studio.tasks(report, '/d/')[3]['data']['image'] == '/d/d'
+
+
 @pytest.mark.slow
 def test_a_second_audit_goes_on_where_the_review_has_ended():
   digits = datasets.load_digits()

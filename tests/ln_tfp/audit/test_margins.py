@@ -78,3 +78,39 @@ def test_datasets_are_read_and_shuffled_ones_refused():
   assert recorder.margins.shape == (120,)
   with pytest.raises(ValueError, match='in another order'):
     ln_tfp.MarginRecorder(dataset.unbatch().shuffle(120).batch(32))
+
+
+def test_a_generator_is_refused_before_the_training_begins():
+  x, given, _ = _data()
+  with pytest.raises(ValueError, match='`x` must be readable after every'):
+    ln_tfp.MarginRecorder(iter([(x, given)]))
+
+
+def test_labels_may_be_names_and_some_may_be_missing():
+  x, given, _ = _data()
+  expected = ln_tfp.MarginRecorder(x, given)
+  _fit(ln_tfp.LogisticNormalHead(K), ln_tfp.nll, x, given, expected, epochs=1)
+  names = np.array(['ant', 'bee', 'cow'], object)[given]
+  names[::5] = 'none'
+  recorder = ln_tfp.MarginRecorder(
+      x, names, batch_size=50, ignore_class='none')
+  _fit(ln_tfp.LogisticNormalHead(K), ln_tfp.nll, x, given, recorder, epochs=1)
+  assert np.isnan(recorder.margins[::5]).all()
+  rest = np.arange(len(x)) % 5 > 0
+  np.testing.assert_allclose(recorder.margins[rest], expected.margins[rest])
+
+
+@pytest.mark.parametrize('output', ['b', 1])
+def test_one_of_several_outputs_is_recorded(output):
+  x, given, _ = _data()
+  inputs = keras.Input((5,))
+  model = keras.Model(inputs, [
+      keras.layers.Dense(7, name='a')(inputs),
+      ln_tfp.LogisticNormalHead(K, name='b')(inputs)])
+  model.compile('sgd', loss=['mse', ln_tfp.nll])
+  labels = [np.zeros((len(x), 7)), given]
+  recorder = ln_tfp.MarginRecorder(x, labels, output=output)
+  model.fit(x, labels, verbose=0, callbacks=[recorder])
+  logits = model.predict(x, verbose=0)[1][:, 0]
+  np.testing.assert_allclose(
+      recorder.margins, _by_hand(logits, given), rtol=1e-4, atol=1e-4)

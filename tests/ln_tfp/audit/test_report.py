@@ -1,9 +1,12 @@
 """Tests of what a report decides, and of how far it can be trusted."""
 
+import dataclasses
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import sparse
 
 from ln_tfp.audit import trust
 from ln_tfp.audit.judging import flagging
@@ -132,7 +135,9 @@ def test_a_model_that_says_the_commonest_class_has_not_learnt():
   text = ' '.join(lazy.warnings)
   assert 'has not learnt this task' in text
   assert 'Never predicted: dog.' in text
-  assert 'Warning: The model has not learnt' in str(lazy)
+  assert str(lazy).startswith(
+      'Not to be acted on: the model has not learnt this task. It predicts '
+      '75.0 % of the labels')
 
 
 def test_a_good_model_raises_no_warning():
@@ -141,6 +146,84 @@ def test_a_good_model_raises_no_warning():
                       kind='leave-one-out')
   assert good.warnings == []
   np.testing.assert_array_equal(good.class_accuracy, [1., 1.])
+
+
+def test_a_model_that_has_not_learnt_flags_what_is_rather_wrong_than_right():
+  wrong, given = np.full(1_000, .3), np.arange(1_000) // 500
+  wrong[::100] = .6
+  report = reports.make(wrong, given)
+  assert report.flag().is_issue.all()  # the best F1 to be expected
+  little, nothing = (
+      dataclasses.replace(report, trust=trust.assess(
+          given, predicted, report.is_issue, report.class_names,
+          kind='leave-one-out')) for predicted in (
+              # Zero for 60 % of the zeros and 45 % of the ones; always zero.
+              np.where(np.arange(1_000) % 500 < 300 - 75 * given, 0, 1),
+              np.zeros(1_000, int)))
+  assert little.flag().ranked_issues.tolist() == list(range(0, 1_000, 100))
+  assert not nothing.flag().is_issue.any()
+  assert little.flag(precision=.3).is_issue.all()
+  text = str(little.flag())
+  assert text.startswith('Not to be acted on')
+  assert '10 are flagged (1.0 %), by a model that' in text
+  assert 'look wrong' not in text and 'Noise rate' not in text
+
+
+def test_what_is_known_of_each_class_is_printed_beside_chance():
+  given = np.repeat([0, 1], [90, 30])
+  predicted = np.where(np.arange(120) % 10 == 0, 1 - given, given)
+  found = trust.assess(given, predicted, given == 1, ('cat', 'dog', 'emu'),
+                       kind='leave-one-out')
+  np.testing.assert_allclose(found.class_chance, [.7, .3, 0.])
+  lines = str(found).splitlines()[-3:]
+  assert lines[0].split() == ['cat', '90', '90.0', '%', '70.0', '%', '0.0', '%']
+  assert lines[1].split() == [
+      'dog', '30', '90.0', '%', '30.0', '%', '100.0', '%']
+  assert lines[2].split() == ['emu', '0', '-', '0.0', '%', '-']
+
+
+def test_of_many_classes_those_are_printed_of_which_most_is_flagged():
+  given = np.repeat(np.arange(40), 20)
+  found = trust.assess(
+      given, given, (given % 7 == 0) & (np.arange(800) % 20 < given),
+      [f'class {k}' for k in range(40)], kind='leave-one-out')
+  lines = str(found).splitlines()[-6:]
+  assert lines[0].startswith('  Most flagged')
+  assert [line[2:10] for line in lines[1:]] == [
+      'class 21', 'class 28', 'class 35', 'class 14', 'class 7 ']
+
+
+def _of_six():
+  report = reports.make([.9, .8, .7, .1, .1, .1], [0, 0, 0, 1, 1, 1])
+  return report.flag(budget=3), np.arange(12., dtype=np.float32).reshape(6, 2)
+
+
+def test_examples_and_rows_may_be_data_frames_and_features_sparse():
+  report, x = _of_six()
+  frame = pd.DataFrame(x, columns=['a', 'b'], index=list('uvwxyz'))
+  expected = report.with_examples(x)
+  assert expected.neighbours[0].suggested == (3, 4)
+  for given in (dict(inputs=frame), dict(inputs=sparse.coo_array(x)),
+                dict(inputs=x, features=sparse.csr_matrix(x)),
+                dict(inputs=x, features=frame),
+                dict(inputs=x.tolist(), features=x.tolist())):
+    found = report.with_examples(**given)
+    assert found.neighbours == expected.neighbours
+    for i, example in expected.examples.items():
+      np.testing.assert_array_equal(found.examples[i], example)
+  found = report.with_examples(None, rows=frame)
+  assert found.rows[1] == {'a': 2., 'b': 3.}
+  assert found.neighbours == {}
+
+
+@pytest.mark.parametrize('name', ['inputs', 'features', 'rows'])
+def test_what_does_not_fit_the_labels_of_a_report_is_refused(name):
+  report, x = _of_six()
+  given = dict(inputs=x, features=x, rows=[{'a': 1}] * 6)
+  with pytest.raises(ValueError, match=f'`{name}` must have 6 entries.*`ids`'):
+    report.with_examples(**{**given, name: np.zeros((7, 2))})
+  with pytest.raises(ValueError, match=f'`{name}` must be an array or a seq'):
+    report.with_examples(**{**given, name: iter(x)})
 
 
 def test_small_classes_and_classes_flagged_as_a_whole_are_named():

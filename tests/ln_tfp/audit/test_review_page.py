@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+from ln_tfp.audit import trust
 from ln_tfp.audit.review import neighbours
 from ln_tfp.audit.review import spreadsheet
 from tests import browser
@@ -279,3 +280,15 @@ def test_the_page_says_how_far_it_can_be_trusted_before_anything_else(tmp_path):
                 (tmp_path / 'audit.html').read_text(), flags=re.DOTALL)
   assert text.index('The model predicts 100.0') < text.index('look wrong')
   assert text.index('Fewer than 10 examples') < text.index('Review')
+  assert text.index('Labels of each class') < text.index('Review')
+
+
+def test_a_page_that_is_not_to_be_acted_on_says_so_first(tmp_path):
+  report = reports.make(np.full(40, .9), np.arange(40) % 2)
+  report = dataclasses.replace(report, trust=trust.assess(
+      report.given, np.zeros(40, int), report.is_issue, report.class_names,
+      kind='leave-one-out')).flag()
+  report.save(tmp_path / 'audit.html')
+  text = (tmp_path / 'audit.html').read_text()
+  assert text.index('Not to be acted on') < text.index('The model predicts 50')
+  assert '<dt>are flagged</dt>' in text and '<dt>look wrong</dt>' not in text

@@ -65,6 +65,13 @@ def test_rows_without_a_label_are_left_out_and_keep_their_numbers(tmp_path):
   assert '2 rows without a label are left out' in found.notes
 
 
+def test_classes_may_be_called_none_and_null(tmp_path):
+  text = 'x,y\n1,none\n2,\n3,null\n4,nan\n5,None\n'
+  found = files.load(_write(tmp_path / 't.csv', text))
+  assert found.ids.tolist() == [0, 2, 4]
+  assert found.class_names == ('None', 'none', 'null')
+
+
 @pytest.mark.parametrize('text, arguments, message', [
     ('', {}, 'the file is empty'),
     ('x,label\n', {}, 'there are no rows'),

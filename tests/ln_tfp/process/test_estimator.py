@@ -8,6 +8,8 @@ from scipy import special
 from sklearn import base
 from sklearn import datasets
 from sklearn import exceptions
+from sklearn import linear_model
+from sklearn import metrics
 from sklearn.utils import estimator_checks
 import tensorflow_probability as tfp
 
@@ -275,6 +277,109 @@ def test_a_row_of_weight_zero_is_as_if_it_were_absent():
           x[:60], y[:60]).predict_proba(x), atol=1e-6)
 
 
+@pytest.mark.parametrize('kernel', ['linear', 'rbf'])
+def test_two_classes_are_one_regression(kernel):
+  x, _, y = blobs(60, num_classes=2)
+  process = ln_tfp.LogisticNormalProcess(kernel).fit(x, y == 1)
+  loo = process.leave_one_out_
+  np.testing.assert_allclose(loo.loc.sum(axis=1), 1., atol=1e-9)
+  features = process._solution.features(x)
+  if kernel == 'linear':
+    features = features / features.std(axis=0)
+  plain = linear_model.Ridge(process.regularization_).fit(features, y == 1)
+  rounds = process._solution.rounds
+  np.testing.assert_allclose(
+      rounds[0].mean(process._solution.features(x))[:, 1],
+      plain.predict(features), atol=1e-7)
+  assert process.score(x, y == 1) > .9
+
+
+def test_every_row_twice_is_every_row_with_twice_the_weight():
+  x, _, y = blobs(40)
+  arguments = dict(kernel='linear', regularization=2., noise_model=False)
+  once, twice = (
+      ln_tfp.LogisticNormalProcess(**arguments).fit(*data)._solution
+      for data in ((x, y, np.full(40, 2.)),
+                   (np.concatenate([x, x]), np.concatenate([y, y]))))
+  np.testing.assert_allclose(twice.mean(x), once.mean(x), atol=1e-9)
+  # One of the two is left out, and the other one is still there.
+  rest = np.delete(np.tile(np.arange(40), 2), 7)
+  scale = x.std(axis=0)
+  ridge = linear_model.Ridge(2.).fit(x[rest] / scale, np.eye(3)[y[rest]])
+  both = ln_tfp.LogisticNormalProcess(**arguments).fit(
+      np.concatenate([x, x]), np.concatenate([y, y]))
+  np.testing.assert_allclose(
+      both.leave_one_out_.loc[[7, 47]],
+      np.tile(ridge.predict(x[[7]] / scale), [2, 1]), atol=1e-8)
+
+
+@pytest.mark.parametrize('kernel', ['linear', 'rbf'])
+def test_without_its_only_row_a_class_is_unheard_of(kernel):
+  x, _, y = blobs(40)
+  y[7] = 9
+  process = ln_tfp.LogisticNormalProcess(kernel).fit(x, y)
+  np.testing.assert_array_equal(process.classes_, [0, 1, 2, 9])
+  np.testing.assert_allclose(
+      process._solution.rounds[0].mean(process._solution.features(x)).sum(
+          axis=1), 1., atol=1e-9)
+  plain = ln_tfp.LogisticNormalProcess(kernel, noise_model=False).fit(x, y)
+  assert abs(plain.leave_one_out_.loc[7, 3]) < 1e-9
+  others = y != 9
+  assert process.score(x[others], y[others]) > .9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('num_classes', [2, 3, 5])
+@pytest.mark.parametrize('size, num_features', [(30, 20), (30, 100), (80, 20)])
+def test_labels_without_sense_are_not_predicted_for_new_rows(
+    num_classes, size, num_features):
+  surprise = []
+  for seed in range(3):  # of few rows, some make sense by luck
+    random = np.random.default_rng(seed)
+    x = random.normal(size=[size + 300, num_features])
+    y = random.integers(num_classes, size=size + 300)
+    process = ln_tfp.LogisticNormalProcess('linear').fit(x[:size], y[:size])
+    surprise.append(metrics.log_loss(
+        y[size:], process.predict_proba(x[size:]),
+        labels=process.classes_))
+  assert np.median(surprise) < 1.2 * np.log(num_classes)
+
+
+def test_where_no_noise_can_be_learnt_the_fit_is_that_without_a_noise_model():
+  random = np.random.default_rng(0)
+  x, y = random.normal(size=[30, 20]), random.integers(3, size=30)
+  with_model, without = (
+      ln_tfp.LogisticNormalProcess('linear', noise_model=each).fit(x, y)
+      for each in (True, False))
+  np.testing.assert_array_equal(with_model.transition_matrix_, np.eye(3))
+  np.testing.assert_array_equal(
+      with_model.predict_proba(x), without.predict_proba(x))
+  np.testing.assert_array_equal(
+      with_model.noisy_predict_proba(x), without.predict_proba(x))
+  assert not hasattr(without, 'noisy_predict_proba')
+
+
+def test_an_annotator_without_labels_has_no_noise_rate():
+  x, true, given = blobs(200, noise=.2)
+  labels = np.stack([true, given, np.full(200, -1)], axis=1)
+  process = ln_tfp.LogisticNormalProcess('linear').fit(x, labels)
+  np.testing.assert_array_equal(
+      np.isnan(process.noise_rate_), [False, False, True])
+
+
+def test_after_a_fit_that_failed_nothing_is_fitted():
+  x, _, y = blobs(30)
+  for process in (ln_tfp.LogisticNormalProcess(),
+                  ln_tfp.LogisticNormalProcess().fit(x, y)):
+    for bad in (np.zeros_like(y), np.where(y == 0, np.nan, y)):
+      with pytest.raises(ValueError):  # noqa: PT011
+        process.fit(x, bad)
+      for question in (process.predict, process.predict_proba):
+        with pytest.raises(exceptions.NotFittedError):
+          question(x)
+    process.fit(x, y).predict(x)
+
+
 @pytest.mark.parametrize('change', [
     lambda x, y: (x[:6], y[:6]),  # fewer rows than features
     lambda x, y: (np.concatenate([x, x]), np.concatenate([y, y])),
@@ -321,6 +426,8 @@ def test_the_log_marginal_likelihood_prefers_the_noise_that_made_the_data():
 @pytest.mark.parametrize('arguments, message', [
     (dict(kernel='cubic'), 'Argument `kernel` must be one of'),
     (dict(kernel=np.dot), 'Argument `kernel` must be one of'),
+    (dict(kernel=kernels.ExponentiatedQuadratic(length_scale=[1., 2.])),
+     'Argument `kernel` must be one kernel'),
     (dict(noise_model='yes'), 'Argument `noise_model` must be a bool'),
     (dict(num_inducing=0), 'Argument `num_inducing` must be a whole number'),
     (dict(relabel_rounds=-1), 'Argument `relabel_rounds` must be a whole'),

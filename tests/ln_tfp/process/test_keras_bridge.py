@@ -38,6 +38,18 @@ def test_a_plain_keras_model_gives_the_same_probabilities(kernel):
       atol=2e-4)
 
 
+@pytest.mark.parametrize('kernel', ['linear', 'rbf'])
+def test_a_plain_keras_model_may_be_of_features_far_from_zero(kernel):
+  x, y = (part[:600] for part in make())
+  far = 16. * x.astype(np.float64) + 1e5
+  process = ln_tfp.LogisticNormalProcess(kernel, num_inducing=100).fit(far, y)
+  model = process.to_keras()
+  np.testing.assert_allclose(
+      model(far.astype(np.float32)), process.predict_proba(far), atol=1e-4)
+  near = ln_tfp.LogisticNormalProcess('linear').fit(x, y).to_keras()
+  assert [type(layer) for layer in near.layers] == [keras.layers.Dense]
+
+
 @pytest.mark.slow
 def test_backbone_and_process_load_where_ln_tfp_cannot_be_imported(tmp_path):
   x, y = (part[:500] for part in make())

@@ -92,6 +92,51 @@ def test_the_objective_never_falls(transition, dtype, tolerance):
   assert np.all(np.diff(model.objective) >= -tolerance)
 
 
+@pytest.mark.parametrize('kind', ['plain', 'annotators', 'soft'])
+@pytest.mark.parametrize('certain', [False, True])
+def test_no_climb_falls_whatever_the_labels_are(kind, certain, monkeypatch):
+  climbs = []
+  run = noise_model._Climb.run
+
+  def recorded(climb, model):
+    climbs.append(run(climb, model))
+    return climbs[-1]
+
+  monkeypatch.setattr(noise_model._Climb, 'run', recorded)
+  random = np.random.default_rng(0)
+  loc, _, votes = make(600, pairs(.3), num_annotators=3, blur=.4)
+  labels = votes.labels
+  if kind == 'annotators':
+    labels[random.random(labels.shape) < .3] = votes_lib.MISSING
+  elif kind == 'soft':
+    labels = .7 * np.eye(NUM_CLASSES)[labels[:, 0]] + .3 * random.dirichlet(
+        np.ones(NUM_CLASSES), size=600)
+  else:
+    labels = labels[:, :1]
+  votes = votes_lib.Votes(
+      labels, NUM_CLASSES, certain & (random.random(600) < .2))
+  model = noise_model.fit(loc, votes, random.uniform(.2, 3., size=600))
+  noise_model.fit(loc, votes, np.ones(600), start=model)
+  assert len(climbs) > 6
+  for climb in climbs:
+    assert len(climb.objective) > 1
+    assert np.all(np.diff(climb.objective) >= -1e-9)
+
+
+@pytest.mark.parametrize('num_annotators', [1, 2])
+@pytest.mark.parametrize('num_classes', [2, 3, 5])
+def test_means_that_tell_nothing_are_not_explained_by_noise(
+    num_classes, num_annotators):
+  random = np.random.default_rng(0)
+  loc = 1. / num_classes + .1 * random.normal(size=[40, num_classes])
+  labels = random.integers(num_classes, size=[40, num_annotators])
+  votes = votes_lib.Votes(labels, num_classes, np.zeros(40, bool))
+  model = noise_model.fit(loc, votes, np.ones(40))
+  shares = np.bincount(labels.ravel(), minlength=num_classes) / labels.size
+  np.testing.assert_allclose(
+      model.probabilities(loc).mean(axis=0), shares, atol=.1)
+
+
 @pytest.mark.parametrize('transition', [
     np.eye(NUM_CLASSES), symmetric(.4), pairs(.3)])
 def test_the_transition_matrix_is_found(transition):

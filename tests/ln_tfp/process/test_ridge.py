@@ -1,5 +1,7 @@
 """The regression and its leave-one-out predictions, against refits and TFP."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -195,3 +197,15 @@ def test_a_row_that_is_interpolated_is_predicted_by_nothing():
   h = np.array([.5, 1. - 1e-7])
   loo = ridge.leave_out(np.eye(2), np.eye(2), h)
   np.testing.assert_allclose(loo, [[1., 0.], [.5, .5]])
+
+
+@pytest.mark.parametrize('dtype', [np.float32, np.float64])
+def test_a_regularisation_that_interpolates_is_not_chosen(dtype):
+  z, y, weight = (part.astype(dtype) for part in make(20, 300))
+  spectrum, cross = fit(z, y, weight)
+  choice = ridge.choose(spectrum, cross, z, y, weight)
+  assert np.mean(choice.leverages < .999) > .5
+  # If nothing else is offered, it is as large as can be.
+  few = dataclasses.replace(spectrum, eigenvalues=spectrum.eigenvalues + 1e12)
+  assert ridge.choose(
+      few, cross, 1e9 * z, y, weight).regularization == few.grid[-1]

@@ -1,9 +1,12 @@
 """Batches instead of arrays: the same fit, in several passes."""
 
+import pickle
+
 import keras
 import numpy as np
 import pytest
 from sklearn import datasets
+from sklearn import exceptions
 import tensorflow as tf
 
 import ln_tfp
@@ -157,6 +160,67 @@ def test_partial_fit_goes_on_after_fit():
   parts.partial_fit(x[500:], y[500:])
   np.testing.assert_allclose(
       parts.predict_proba(new), whole.predict_proba(new), atol=2e-3)
+
+
+@pytest.mark.parametrize('noise_model', [False, True])
+def test_classes_may_appear_in_any_order_before_more_rows_come(noise_model):
+  x, y, new = make()
+  order = np.argsort(-y, kind='stable')  # 9 first, 0 last
+  make_process = lambda: ln_tfp.LogisticNormalProcess(
+      'linear', noise_model=noise_model, relabel_rounds=0)
+  whole = make_process().fit(x, y)
+  first = np.concatenate([order[::2], order[1:200:2]])
+  parts = make_process().fit(x[first], y[first])
+  rest = np.setdiff1d(order, first)
+  parts.partial_fit(x[rest], y[rest])
+  np.testing.assert_array_equal(parts.classes_, whole.classes_)
+  np.testing.assert_allclose(
+      parts.predict_proba(new), whole.predict_proba(new), atol=2e-3)
+
+
+def test_a_pickle_has_the_rows_and_not_the_memory_kept_for_more():
+  x, y, new = make()
+  half = NUM_ROWS // 2
+  process = ln_tfp.LogisticNormalProcess('linear').fit(x[:half], y[:half])
+  pickled = pickle.dumps(process)
+  assert len(pickled) < 2e6
+  again = pickle.loads(pickled)
+  for each in (process, again):
+    each.partial_fit(x[half:], y[half:])
+  np.testing.assert_array_equal(
+      again.predict_proba(new), process.predict_proba(new))
+
+
+def test_a_sample_that_is_full_goes_on_after_a_pickle(monkeypatch):
+  monkeypatch.setattr(sources, '_SAMPLE_SIZE', 1)
+  monkeypatch.setattr(sources, '_MIN_SAMPLE', 30)
+  samples = []
+  for change in (lambda it: it, lambda it: pickle.loads(pickle.dumps(it))):
+    reservoir = sources.Reservoir(np.random.default_rng(0))
+    for start in range(0, 100, 20):
+      x = np.arange(start, start + 20.)[:, np.newaxis]
+      reservoir.add(x, x.astype(int), np.ones(20), np.zeros(20, bool))
+      reservoir = change(reservoir)
+    samples.append(reservoir.rows())
+  assert len(samples[0][0]) == 30
+  for one, other in zip(*samples):
+    np.testing.assert_array_equal(one, other)
+
+
+def test_a_part_that_is_refused_leaves_nothing_behind():
+  x, y, new = make()
+  process = ln_tfp.LogisticNormalProcess('linear')
+  with pytest.raises(ValueError, match='labels of the classes'):
+    process.partial_fit(x, y, classes=[0, 1, 2])
+  with pytest.raises(exceptions.NotFittedError):
+    process.predict(new)
+  process.partial_fit(x, y, classes=np.arange(10))
+  expected = process.predict_proba(new)
+  wrong = np.where(np.arange(NUM_ROWS) == NUM_ROWS - 1, 11, y)
+  with pytest.raises(ValueError, match='labels of the classes'):
+    process.partial_fit(x, wrong)  # in the last of several chunks
+  process._solution = None  # asks the sums again
+  np.testing.assert_array_equal(process.predict_proba(new), expected)
 
 
 def test_the_sample_is_uniform_and_does_not_depend_on_the_batches(

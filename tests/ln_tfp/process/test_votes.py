@@ -77,9 +77,30 @@ def test_soft_labels_count_by_their_shares():
     ([[.5, .6], [1., 0.]], 'sum to one'),
     ([[-.5, 1.5], [1., 0.]], 'not negative'),
     ([['a', 'b'], ['b', 'a']], 'annotators'),
+    ([[0, 1, -2], [1, 0, 2]], 'Received: -2'),
     ([.5, 1.5, 2.5], 'Unknown label type'),
     ([0., np.nan, 1.], 'Input y contains NaN'),
 ])
 def test_labels_that_mean_nothing_are_refused(y, message):
   with pytest.raises(ValueError, match=message):
     read(y)
+
+
+def test_soft_labels_of_another_width_than_the_classes_are_refused():
+  reader = votes_lib.Reader(classes=['a', 'b', 'c'])
+  with pytest.raises(ValueError, match='each of the 3 classes'):
+    reader.read(np.eye(4), np.zeros(4, bool))
+  assert reader.read(np.eye(3), np.zeros(3, bool)).num_classes == 3
+  np.testing.assert_array_equal(reader.classes, ['a', 'b', 'c'])
+
+
+@pytest.mark.parametrize('later', [
+    np.array([[0, 1], [1, 1]]), np.eye(2), np.array([[0, 1, -1], [1, 1, 1]])])
+def test_labels_keep_their_form_from_batch_to_batch(later):
+  for first in (np.array([0, 1]), np.array([[0, 1], [-1, 1]]), np.eye(2)):
+    if first.dtype == later.dtype and first.shape == later.shape:
+      continue
+    reader = votes_lib.Reader()
+    reader.read(first, np.zeros(2, bool))
+    with pytest.raises(ValueError, match='the same form in all batches'):
+      reader.read(later, np.zeros(2, bool))
