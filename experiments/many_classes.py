@@ -15,13 +15,17 @@ alone, 2,000 with D = 128, many more classes than features.
 
 Adam's rate, which falls to zero, is searched for each loss alike: five rates
 each, with a quarter of the classes, of D and of the batch, hence the same D / K
-and as many updates; the best accuracy on noisy labels of further examples wins.
-Both forms of LN have one loss, hence one rate. The contestants take turns, so
-that a load beside them meets all alike. Measurements are kept in
-OUTPUT_DIR/many_classes; what is there is not measured again.
+and as many updates; the best accuracy on noisy labels of further examples after
+the last update wins. Both forms of LN have one loss, hence one rate. The
+contestants take turns. Measurements are kept in OUTPUT_DIR/many_classes; what
+is there is not measured again.
 
 Time: a quarter of an hour on two idle cores.
-Expected: EXPECTED
+Expected: after the last update LN is ahead of cross entropy, which fits the
+noise by then (96.9 % against 88.1 %, asymmetric 83.2 % against 70.5 %, 2,000
+classes 93.1 % against 88.9 %); with symmetric noise cross entropy is above 99 %
+at first. LN by Gram matrices takes less time than cross entropy with D = 128,
+and more with D = 512.
 """
 
 from __future__ import annotations
@@ -261,21 +265,23 @@ def write(name, regime, updates, noise, method, **values) -> None:
 def summarize(panels, updates) -> str:
   """Accuracy and time after the last update, and the search."""
   lines = ['| K | D | noise | method | rate | updates | test accuracy (%) | '
-           'highest on the way | s | CPU s | time / CE |', '|---' * 11 + '|']
+           'highest on the way | s | CPU s | s / CE | CPU s / CE |',
+           '|---' * 12 + '|']
   search = ['| K | D | noise | method | accuracy (%) on noisy labels by rate |',
             '|---' * 5 + '|']
   for regime, noise in panels:
     rows = {method: chosen(_MEASUREMENTS, regime, updates, noise, method)
             for method in METHODS}
     for method, (*_, row) in rows.items():
-      ratio = float(row['seconds']) / float(rows['CE'][-1]['seconds'])
+      ratios = [float(row[name]) / float(rows['CE'][-1][name])
+                for name in ('seconds', 'cpu_seconds')]
       best = max(rows[method], key=lambda each: float(each['accuracy']))
       lines.append(
           f'| {regime.classes} | {regime.width} | {noise} | {method} | '
           f'{row["rate"]} | {row["update"]} | {row["accuracy"]} | '
           f'{best["accuracy"]} after {best["update"]} | '
           f'{float(row["seconds"]):.0f} | {float(row["cpu_seconds"]):.0f} | '
-          f'{ratio:.2f} |')
+          f'{ratios[0]:.2f} | {ratios[1]:.2f} |')
     small = regime.quarter()
     for method in RATES:
       trials = ', '.join(
@@ -298,7 +304,8 @@ def draw(panels, updates):
               [float(row['accuracy']) for row in rows], marker='o', ms=3,
               label=method)
     ax.set(title=f'K = {regime.classes:,}, D = {regime.width}, {noise}',
-           xscale='log', xlabel='seconds of training')
+           xlabel='seconds of training')
+    ax.set_xlim(left=0.)
   axes[0, 0].set(ylabel='test accuracy (%)')
   axes[0, 0].legend()
   return figure

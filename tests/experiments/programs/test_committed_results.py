@@ -5,10 +5,13 @@ import re
 import shutil
 import subprocess
 
+from absl import flags
+from absl.testing import flagsaver
 import pytest
 
 from experiments import gp_classification
 from experiments import hyperparameters
+from experiments import many_classes
 from experiments import natural_noise
 from experiments import synthetic_noise
 from experiments.classical import problems
@@ -75,11 +78,13 @@ def test_the_tuned_hyperparameters_are_the_winners(
       encoding='utf-8')
 
 
-def test_the_docs_show_the_comparison_of_classifiers():
-  text = (_ROOT / 'docs' / 'process.md').read_text(encoding='utf-8')
+@pytest.mark.parametrize('page, name', [
+    ('process', 'gp_classification'), ('many_classes', 'many_classes')])
+def test_the_docs_show_the_comparison_of_classifiers(page, name):
+  text = (_ROOT / 'docs' / f'{page}.md').read_text(encoding='utf-8')
   begin, end = (f'<!-- comparison: {side} -->' for side in ('begin', 'end'))
   shown = text.partition(begin)[2].partition(end)[0]
-  summary = _EVIDENCE / 'gp_classification' / 'summary.md'
+  summary = _EVIDENCE / name / 'summary.md'
   assert shown.strip() == summary.read_text(encoding='utf-8').strip()
 
 
@@ -91,6 +96,15 @@ def test_the_comparison_follows_from_the_measurements():
   assert gp_classification.summarize(
       found, names, gp_classification.NOISES) == (
           _EVIDENCE / 'gp_classification/summary.md').read_text('utf-8')
+
+
+def test_the_comparison_with_many_classes_follows_from_the_measurements():
+  with flagsaver.flagsaver(output_dir=str(_EVIDENCE)):
+    flags.FLAGS.mark_as_parsed()
+    made = many_classes.summarize(
+        many_classes.plan(1_000, many_classes.NOISES), updates=600)
+  assert made == (
+      _EVIDENCE / 'many_classes/summary.md').read_text('utf-8')
 
 
 def test_no_result_and_no_page_names_a_place_of_one_machine():

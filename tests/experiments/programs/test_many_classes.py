@@ -16,6 +16,7 @@ FLAGS = flags.FLAGS
 @pytest.fixture(autouse=True)
 def _restore_flags():
   with flagsaver.flagsaver():
+    FLAGS.mark_as_parsed()
     yield
 
 
