@@ -239,14 +239,16 @@ def measure_case(size: tuple[int, int, int]) -> dict[str, timing.Row]:
 def break_even(name: str, num_classes: int, width: int, cases) -> timing.Row:
   """The batch size, in units of D, where a contestant is as fast as CE.
 
-  A straight line through the logarithms of sizes and ratios tells.
+  A straight line through the logarithms of sizes and ratios tells; infinite
+  where CE is the faster one with all of them.
   """
   found = [(b, cases[num_classes, b, width][name].value) for b in _BATCHES
            if name in cases.get((num_classes, b, width), {})]
   slope, start = np.polyfit(*np.log(found).T, 1)
+  size = np.inf if found[-1][1] > 1. else np.exp(-start / slope)
   return timing.Row(
       f'B / D where {name} and CE break even, K={num_classes:,}, D={width}',
-      float(np.exp(-start / slope) / width), n=len(found),
+      float(size / width), n=len(found),
       detail=', '.join(f'B={b}: {ratio:.2f}' for b, ratio in found))
 
 
