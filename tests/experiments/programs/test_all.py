@@ -8,6 +8,7 @@ from experiments import all as all_programs
 from experiments import data
 from experiments import synthetic_noise
 from experiments.output import assembled
+from experiments.paper import tuned
 from experiments.sweep import launch
 from tests.experiments.programs import calling
 
@@ -87,6 +88,7 @@ def test_all_is_trained_once_and_written(tmp_path):
 @pytest.mark.thorough
 def test_searches_come_first_and_their_winners_follow(tmp_path, monkeypatch):
   monkeypatch.setattr(launch, '_prepare', lambda runs: None)  # no data here
+  monkeypatch.setattr(tuned, 'ours', dict)  # nothing is tuned
   status, output, errors = calling.call(
       all_programs, f'--output_dir={tmp_path}', '--data=features',
       '--seeds=2', '--programs=hyperparameters,natural_noise')
