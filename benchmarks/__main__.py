@@ -24,8 +24,8 @@ from experiments.training import devices
 from experiments.training import results
 from ln_tfp import files
 
-NAMES = ('loss', 'many_classes', 'heteroscedastic', 'step', 'data', 'sweep',
-         'growth', 'process')
+NAMES = ('loss', 'many_classes', 'heteroscedastic', 'step', 'methods', 'data',
+         'sweep', 'growth', 'process')
 _DOCS = pathlib.Path(__file__).parents[1] / 'docs' / 'performance.md'
 _BEGIN, _END = '<!-- table: begin -->\n', '<!-- table: end -->\n'
 

@@ -59,7 +59,8 @@ class Winner(tables.Cell):
 
 def bracket(values):
   """Values as the paper prints them: 0.5, or [0.5, 1]."""
-  texts = [f'{value:g}' for value in values] or ['']
+  texts = [value if isinstance(value, str) else f'{value:g}'
+           for value in values] or ['']
   return texts[0] if len(texts) == 1 else f'[{", ".join(texts)}]'
 
 

@@ -10,17 +10,14 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 import dataclasses
 import pathlib
-
-from etils import epy
+import statistics
 
 from experiments import data
+from experiments import methods
 from experiments.output import evidence
 from experiments.output import ranks
 from experiments.output import tables
 from experiments.paper import grids
-
-with epy.lazy_imports():
-  import numpy as np
 
 BEGIN, END = '<!-- generated: begin -->', '<!-- generated: end -->'
 _TITLES = {
@@ -71,11 +68,12 @@ def _section(name, facts, output_dir) -> Iterator[str]:
     keys = [key for cell in table.cells.values() for key in cell.keys]
     whose = tables.PROTOCOLS[protocol]
     lines = [f'## {dataset}: {_TITLES[kind]} ({whose})', '']
-    lines += _table(table, _costs(table, facts), kind)
+    lines += _table(table, kind)
     lines += ['', _counts(table)]
     lines += _comparisons(table)
     settings = facts.settings(keys, tuned_ones=kind != 'ablation')
     lines.append('Settings: ' + '; '.join(sorted(settings)) + '.')
+    lines.append(_time(keys, facts))
     lines += ['', f'    {_command(kind, dataset, table, protocol, output_dir)}',
               '']
     yield '\n'.join(lines) + '\n'
@@ -91,12 +89,11 @@ def _by_protocol(
     return found.pop() if len(found) == 1 else None
 
   protocols = {whose(cell) for cell in table.cells.values()} - {None}
-  order = (*grids.METHODS, *grids.ABLATION_ROWS)
-  place = lambda row: (order.index(row) if row in order else len(order))
+  order = (*methods.NAMES, *grids.ABLATION_ROWS, *table.rows)
   for protocol in sorted(protocols):
     cells = {place: cell for place, cell in table.cells.items()
              if whose(cell) == protocol and cell.values}
-    rows = sorted({row for row, _ in cells}, key=place)
+    rows = sorted({row for row, _ in cells}, key=order.index)
     columns = [column for column in table.columns
                if any(key == column.key for _, key in cells)]
     yield protocol, dataclasses.replace(
@@ -105,31 +102,20 @@ def _by_protocol(
             for row in rows for column in columns})
 
 
-def _costs(table, facts) -> dict[str, float]:
-  """The time of an epoch of each row against CE's; where CE is there.
-
-  Machines are shared: the fastest twentieth of all epochs counts.
-  """
-  seconds = {}
-  for row in table.rows:
-    epochs = [second for column in table.columns
-              for key in table.cells[row, column.key].keys
-              if key in facts.results
-              for second in facts.results[key].seconds['epochs']]
-    if epochs:
-      seconds[row] = float(np.quantile(epochs, .05))
-  if not seconds.get('CE'):
-    return {}
-  return {row: value / seconds['CE'] for row, value in seconds.items()}
+def _time(keys, facts) -> str:
+  """How long the training of those runs took."""
+  walls = [facts.results[key].seconds['wall'] for key in keys
+           if key in facts.results]
+  return (f'Time: {len(walls)} runs, {statistics.median(walls):.0f} s each by '
+          f'the median, {sum(walls) / 3600:.1f} h together.')
 
 
-def _table(table, costs, kind) -> list[str]:
+def _table(table, kind) -> list[str]:
   ranked, bold = ranks.rank(table), table.bold()
   usual = _usual(table)
   heads = [' '.join(filter(None, (column.group, column.label)))
            for column in table.columns]
   heads += ['mean rank'] if ranked else []
-  heads += ['epoch / CE'] if costs else []
   lines = [f'| {"covariance" if kind == "ablation" else "method"} | '
            f'{" | ".join(heads)} |', '|---' * (len(heads) + 1) + '|']
   for row in table.rows:
@@ -148,8 +134,6 @@ def _table(table, costs, kind) -> list[str]:
     if ranked:
       mean = ranked.means.get(row)
       texts.append('' if mean is None else f'{mean:.2f}')
-    if costs:
-      texts.append(f'{costs[row]:.2f}' if row in costs else '')
     lines.append(f'| {row} | {" | ".join(texts)} |')
   return lines
 
@@ -211,7 +195,8 @@ def _command(
   rows: Sequence[str] = table.rows
   if kind in ('synthetic_noise', 'natural_noise') and set(rows) != set(
       grids.METHODS):
-    parts.append(f'--methods={",".join(rows)}')
+    is_all = set(rows) == set(methods.NAMES)
+    parts.append(f'--methods={"all" if is_all else ",".join(rows)}')
   columns = [column.key for column in table.columns]
   full = grids.NATURAL_NOISES.get(dataset, grids.SYNTHETIC_NOISES)
   if kind in ('synthetic_noise', 'natural_noise') and set(columns) != set(full):
