@@ -4,11 +4,20 @@ Flagging the k likeliest of N labels finds S_k = sum of the k largest
 probabilities pw in expectation. The plug-in F1 of that is 2 S_k / (k + S_N);
 its precision S_k / k. Flagging none has an F1 of one if no label is wrong, else
 of zero: prod(1 - pw) in expectation.
+
+Where hardly any label is wrong the largest F1 is small, and its k goes down to
+probabilities of a third: false alarms, nearly all of them. There, none is
+flagged by default that is much likelier right than wrong.
 """
 
 import numpy as np
 
 from ln_tfp import checks
+
+# Where less than a share of _FEW is expected to be wrong, the least probability
+# of what is flagged. Chosen on rows 40,000 to 49,999 of CIFAR-10, clean: 1.9 %
+# are flagged instead of 2.1 %.
+_FEW, _LEAST = .05, .44
 
 
 def num_flagged(
@@ -41,4 +50,7 @@ def num_flagged(
   none_wrong = np.exp(np.sum(np.log1p(-np.minimum(wrong_probability, .999999))))
   if none_wrong >= expected.max():
     return 0
-  return int(np.argmax(expected)) + 1
+  best = int(np.argmax(expected)) + 1
+  if found[-1] < _FEW * size:
+    best = min(best, int(np.count_nonzero(wrong_probability >= _LEAST)))
+  return best

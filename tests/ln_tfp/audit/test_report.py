@@ -37,6 +37,15 @@ def test_labels_that_are_surely_right_are_not_flagged():
   assert not reports.make([0., 0., 0.]).flag().is_issue.any()
 
 
+def test_among_clean_labels_what_is_rather_right_is_flagged_only_on_request():
+  report = reports.make([.9, .45] + [.4] * 20 + [0.] * 978)
+  assert report.flag().is_issue.nonzero()[0].tolist() == [0, 1]
+  assert report.flag(budget=10).is_issue.sum() == 10
+  assert report.flag(precision=.42).is_issue.sum() == 22
+  noisy = reports.make([.9, .45] + [.4] * 20)
+  assert noisy.flag().is_issue.sum() == 22  # the best F1 to be expected
+
+
 def test_a_precision_flags_as_many_as_keep_it():
   wrong = np.array([.99, .9, .7, .6, .1, .05])
   for precision in (.5, .7, .8, .9, .99, 1.):
