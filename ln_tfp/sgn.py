@@ -179,6 +179,8 @@ class _Progress(keras.callbacks.Callback):
   def __init__(self, wrapper):
     super().__init__()
     self._wrapper = wrapper
+    self._batches = 0  # of this epoch, so far
+    self._counted = 0  # of the epoch before
 
   def on_epoch_begin(self, epoch, logs=None):
     self._wrapper._epoch.assign(float(epoch))
@@ -186,5 +188,12 @@ class _Progress(keras.callbacks.Callback):
 
   def on_train_batch_begin(self, batch, logs=None):
     # Unknown in the first epoch of a stream; whole epochs then.
-    if self.params.get('steps'):
-      self._wrapper._step.assign(batch / self.params['steps'])
+    steps = self.params.get('steps') or self._counted
+    if steps:
+      self._wrapper._step.assign(min(batch / steps, 1.))
+
+  def on_train_batch_end(self, batch, logs=None):
+    self._batches = batch + 1
+
+  def on_epoch_end(self, epoch, logs=None):
+    self._counted = self._batches
