@@ -76,6 +76,7 @@ def test_the_average_follows_each_step_with_its_own_statistics():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings('ignore:Your input ran out of data:UserWarning')
 @pytest.mark.parametrize('is_stream', [False, True])
 def test_the_fractional_epoch_decides_how_far_the_targets_shift(
     monkeypatch, is_stream):
