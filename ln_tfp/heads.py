@@ -19,6 +19,7 @@ if typing.TYPE_CHECKING:
 Tensor = labels_lib.Tensor
 COVARIANCES = ('identity', 'isotropic', 'diagonal', 'full')
 _MIN_SIGMA = 1e-3
+_BEGIN = 16.  # lambda over the temperature, in the first half of a warm-up
 
 
 class _Head(keras.layers.Layer):
@@ -120,9 +121,11 @@ class LogisticNormalHead(_Head):
   `metrics` know it.
 
   The covariance of a network that knows nothing yet takes whatever is rare for
-  a mistake. Therefore the first `warm_up` steps of training hold `c` at zero,
-  which makes the loss a squared error in logit space; `c` is learnt from then
-  on. Called with `training=False` the head is always as in the table.
+  a mistake. Therefore the head warms up. In the first half of `warm_up` steps
+  of training `c` is zero, and the loss a squared error in logit space. In the
+  second half `c` is learnt, too, and lambda descends from 16 temperatures,
+  which is beyond any residual, to `min_scale`. Called with `training=False` the
+  head is always as in the table.
 
   The head computes in float32 whatever the policy, from features of the
   policy's precision; float64 stays float64.
@@ -153,8 +156,8 @@ class LogisticNormalHead(_Head):
     kernel_constraint: Constraint of both kernels.
     bias_constraint: Constraint of both biases.
     dtype: As of every Keras layer; half precision counts as float32.
-    warm_up: Number of training steps before `c` is learnt; 0 is the paper's
-      recipe. The steps that were made are saved with the weights.
+    warm_up: Number of training steps before the head is as in the table; 0 is
+      the paper's recipe. The steps that were made are saved with the weights.
     **kwargs: Passed on to `keras.layers.Layer`.
   """
 
@@ -204,17 +207,25 @@ class LogisticNormalHead(_Head):
   def call(self, inputs, training=None):
     loc = self.loc(inputs)
     raw = None if self.scale is None else self.scale(inputs)
+    min_scale = self.min_scale
     if training and self._steps is not None:
-      raw = raw * ops.cast(self._steps.next() >= self.warm_up, raw.dtype)
+      raw, min_scale = self._warming(raw)
     columns = []
     if self.covariance == 'identity':
       diag = ops.ones_like(loc)
     elif self.covariance == 'full':
-      diag = ops.full_like(loc, self.min_scale)
+      diag = ops.full_like(loc, min_scale)
       columns = ops.split(raw, self.rank, axis=-1) if self.rank > 1 else [raw]
     else:
-      diag = (self.min_scale + ops.square(raw)) * ops.ones_like(loc)
+      diag = (min_scale + ops.square(raw)) * ops.ones_like(loc)
     return pack(loc, diag, *columns, temperature=self.temperature)
+
+  def _warming(self, raw):
+    """Returns `c` and lambda at a step of training, which it counts."""
+    done = ops.cast(self._steps.next(), raw.dtype) / self.warm_up
+    begin = max(_BEGIN * self.temperature / self.min_scale, 1.)
+    descent = ops.power(begin, ops.clip(2. - 2. * done, 0., 1.))
+    return raw * ops.cast(done >= .5, raw.dtype), self.min_scale * descent
 
   def compute_output_shape(self, input_shape):
     factors = self.rank if self.covariance == 'full' else 0

@@ -282,28 +282,47 @@ def _warming(warm_up=4, **settings):
 
 
 @pytest.mark.parametrize('covariance', ['full', 'diagonal', 'isotropic'])
-def test_while_it_warms_up_the_loss_is_a_squared_error(covariance):
+def test_at_first_the_loss_of_a_warm_up_is_a_squared_error(covariance):
   _, head, fit = _warming(covariance=covariance)
   labels, x = fit['y'], fit['x']
   loc, diag, *columns = heads.rows(head(x, training=True))
-  np.testing.assert_allclose(diag, 1.)  # min_scale over the temperature
+  np.testing.assert_allclose(diag, 16.)
   assert all(not np.any(column) for column in columns)
   without = ln_tfp.LogisticNormalHead(
-      3, covariance='isotropic', warm_up=0, kernel_initializer='ones')
+      3, covariance='isotropic', warm_up=0, kernel_initializer='ones',
+      min_scale=16 * head.temperature)
   without(x)
   without.scale.set_weights([np.zeros([5, 1]), np.zeros([1])])
   without.loc.set_weights(head.loc.get_weights())
   np.testing.assert_allclose(
       ln_tfp.nll(labels, head(x, training=True)),
       ln_tfp.nll(labels, without(x)), rtol=1e-5, atol=1e-4)
+  always = type(head)(3, covariance=covariance, warm_up=0)
+  always(x)
+  always.set_weights(head.get_weights())
   for training in (False, None):  # the covariance is there all the same
-    assert not np.allclose(heads.rows(head(x, training=training))[-1], 0.)
+    np.testing.assert_array_equal(head(x, training=training), always(x))
+
+
+def test_then_lambda_descends_to_what_it_was_told():
+  _, head, fit = _warming(temperature=.25, min_scale=1.)
+  steps = [heads.rows(head(fit['x'], training=True)) for _ in range(6)]
+  # In units of the temperature: from 16 to 4, by the half at the third step.
+  np.testing.assert_allclose(
+      [diag[0, 0] for _, diag, _ in steps], [16, 16, 16, 8, 4, 4], rtol=1e-5)
+  assert [bool(np.any(column)) for _, _, column in steps] == 2 * [
+      False] + 4 * [True]
+  np.testing.assert_array_equal(
+      head(fit['x'], training=True), head(fit['x']))
+  _, high, _ = _warming(min_scale=20.)  # beyond the beginning: stays
+  np.testing.assert_allclose(
+      heads.rows(high(fit['x'], training=True))[1], 40.)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize('jit_compile', [False, True])
 def test_the_covariance_is_learnt_when_it_is_warm(jit_compile, tmp_path):
-  model, head, fit = _warming()
+  model, head, fit = _warming(8)
   model.compile('adam', loss=ln_tfp.nll, jit_compile=jit_compile)
   scale, loc = head.scale.get_weights(), head.loc.get_weights()
   model.fit(**fit)
@@ -315,7 +334,7 @@ def test_the_covariance_is_learnt_when_it_is_warm(jit_compile, tmp_path):
   assert len(head.weights) == 4
   model.save(tmp_path / 'model.keras')
   model.save_weights(tmp_path / 'model.weights.h5')
-  again = _warming()[0]
+  again = _warming(8)[0]
   again.load_weights(tmp_path / 'model.weights.h5')
   for warm in (keras.models.load_model(tmp_path / 'model.keras'), again):
     warm.fit(**fit)
