@@ -21,9 +21,9 @@ _TEST_SHARE = .3
 _TEST_ROWS = 2_000  # of the large ones: SVMs predict slowly
 
 
-def is_large(name: str) -> bool:
-  """Whether a problem has thousands of rows."""
-  return name in _LARGE
+def size(name: str) -> int:
+  """The training rows of a large problem; 0 for a table and digits."""
+  return _LARGE.get(name, ('', 0))[1]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
