@@ -14,7 +14,7 @@ if _quiet.is_program():
 try:
   from ln_tfp import backend as _backend
 except ModuleNotFoundError as error:  # often the Keras backend
-  raise ImportError('ln_tfp runs on Keras with its TensorFlow or its JAX '
+  raise ImportError('ln_tfp runs on Keras with its TensorFlow, JAX or PyTorch '
                     f'backend ({error}).') from error
 
 from ln_tfp import losses

@@ -30,8 +30,6 @@ class _Head(keras.layers.Layer):
   from `keras.layers.Dense(10, dtype='float32')`.
   """
 
-  loc = scale = factor = None  # the maps, where a head has them
-
   def __init__(self, num_classes, use_bias, kernel_initializer,
                bias_initializer, kernel_regularizer, bias_regularizer,
                kernel_constraint, bias_constraint, dtype, **kwargs):
@@ -48,6 +46,7 @@ class _Head(keras.layers.Layer):
     self.kernel_constraint = keras.constraints.get(kernel_constraint)
     self.bias_constraint = keras.constraints.get(bias_constraint)
     self.supports_masking = True
+    self.loc = self.scale = self.factor = None  # the maps
     self._last_initializer = None
 
   def _make_map(self, name, units):

@@ -138,7 +138,7 @@ class Labels:
     """Returns the labels as rows over all columns, `[..., num_columns]`."""
     if self.is_soft:
       return ops.cast(self._values, dtype)
-    return ops.one_hot(self._values, self._num_columns, dtype=dtype)
+    return backend.one_hot(self._values, self._num_columns, dtype=dtype)
 
   def smoothed(self, label_smoothing: float, dtype: str) -> Tensor:
     """Returns `(1 - t) onehot + t / num_columns`, `t = label_smoothing`."""
@@ -158,7 +158,7 @@ class Labels:
       return logits, _log_jacobian(logits)
     size, t = self._num_columns, label_smoothing
     high = math.log(((1. - t) * size + t) / t)
-    logits = high * ops.one_hot(self._values, size - 1, dtype=dtype)
+    logits = high * backend.one_hot(self._values, size - 1, dtype=dtype)
     if self.num_classes == size:  # without a dummy class the last is the origin
       is_last = ops.equal(self._values, size - 1)
       logits -= high * ops.cast(is_last, dtype)[..., None]

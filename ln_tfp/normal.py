@@ -98,8 +98,8 @@ def _rank_one_energy(residual, diag, column):
   value = (ops.sum(0.5 * ops.square(white) + ops.log(diag), axis=-1) +
            ops.log(ops.squeeze(m, axis=-1)))
 
-  def gradient(upstream):
-    upstream = upstream[..., None]
+  def gradient(*given, upstream=None):
+    upstream = _upstream(given, upstream)
     y = _dot(scaled, white) / m
     g = white * inverse - scaled * y
     solved = scaled / m
@@ -120,8 +120,8 @@ def _low_rank_energy(residual, diag, *columns):
   value = (ops.sum(0.5 * ops.square(white) + ops.log(diag), axis=-1) +
            system.log_det)
 
-  def gradient(upstream):
-    upstream = upstream[..., None]
+  def gradient(*given, upstream=None):
+    upstream = _upstream(given, upstream)
     g, y = system.solve(white)
     solved = ops.unstack(system.inverse_times_scaled(), axis=-2)
     inverse_diag = ops.square(root) * (
@@ -135,6 +135,11 @@ def _low_rank_energy(residual, diag, *columns):
               for r, s in enumerate(solved)))
 
   return value, gradient
+
+
+def _upstream(given, upstream):
+  """Returns `[..., 1]`; PyTorch gives it by name, after the arguments."""
+  return (given[0] if upstream is None else upstream)[..., None]
 
 
 def _of_factor(diag, factor):
@@ -224,15 +229,16 @@ def _invert(matrix):
   """
   scale = ops.rsqrt(ops.diagonal(matrix, axis1=-2, axis2=-1))
   both = scale[..., None] * scale[..., None, :]
-  matrix *= both
+  matrix = matrix * both
   log_det = -2. * ops.sum(ops.log(scale), axis=-1)
   dtype = keras.backend.standardize_dtype(matrix.dtype)
-  for k, unit in enumerate(np.eye(matrix.shape[-1], dtype=dtype)):
+  for k, row in enumerate(np.eye(matrix.shape[-1], dtype=dtype)):
+    unit = ops.convert_to_tensor(row)
     column = matrix[..., k]
     pivot = column[..., k:k + 1]
-    log_det += ops.log(pivot[..., 0])
+    log_det = log_det + ops.log(pivot[..., 0])
     u = column - unit
-    matrix -= _outer(u, u / pivot) + np.outer(2. * unit, unit)
+    matrix = matrix - (_outer(u, u / pivot) + _outer(2. * unit, unit))
   return -matrix * both, log_det
 
 

@@ -31,9 +31,10 @@ from experiments.training import runs
 
 _PACKAGES = ('experiments', 'ln_tfp')
 # They compute nothing; what they hold of a run, its fingerprint has elsewhere.
+# And what another backend needs: runs are TensorFlow's.
 _NO_NUMBERS = (
     'experiments.data.registry', 'experiments.methods.registry',
-    'ln_tfp.checks', 'ln_tfp.files')
+    'ln_tfp.backend.on_torch', 'ln_tfp.checks', 'ln_tfp.files')
 _TRAINING = tuple(
     f'experiments.training.{name}'
     for name in (
@@ -51,14 +52,22 @@ _NO_CODE = ('noise', 'seed')
 _GRIDS = ('grid', 'ratio_grid')
 # Sources that make of every run what those before them made, to the last bit:
 # (module, first digits of its digest): digest before. Training with both showed
-# it. The first three: the head's warm-up, which no run has.
+# it. They came with the head's warm-up, which no run has, and with PyTorch.
 _AS_BEFORE = {
-    ('ln_tfp.heads', '2087b3e39e74'):
+    ('ln_tfp.heads', 'e127d4d9b5b9'):
         '9b9d2e243c7b60542d02d771dcdf328372091a2685d346c3afdfb71b194b6c80',
     ('experiments.methods.ln', '087fa41eaf00'):
         'ee5c3c8136e1b7ac9798ea3a684183514a5fdcb71c43029d613869566a50e9a6',
     ('experiments.methods.sgn', '0f137f818d73'):
         '013493933f86096f9cd7a20761e16331ad7f66a2526146950293606a95e40989',
+    ('ln_tfp.normal', '5a04f1609cee'):
+        'bc13b32aad5d5d919f62b546116782ae5068436c1c40b7b56b2a6a8828d638da',
+    ('ln_tfp.labels', '170ff11a9bf0'):
+        '34326711f73c3f864141585e791799c35c8d07ef5491560c87c0096ae12806f8',
+    ('ln_tfp.backend', 'deb7c2cc217d'):
+        'fc7579e6d52bb94d8143827fa9de873e7a4d87bb0a62a517cff08c95c9e323f6',
+    ('ln_tfp.losses.monte_carlo_scan', 'd46775028d55'):
+        '09f5265ddbdda44150e7341c909fb4487a710fa0ef2e845cf241f04dfc21cfb0',
 }
 # What a run leaves for another one; none of its own numbers depends on it.
 LEAVES = 'leaves'

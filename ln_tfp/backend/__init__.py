@@ -1,7 +1,7 @@
 """What differs between the Keras backends, or costs TensorFlow time.
 
-All else of the library is written in `keras.ops`. Two modules have the same
-functions, and TensorFlow's is imported under no other backend:
+All else of the library is written in `keras.ops`. Three modules have the same
+functions, and only that of the backend is imported:
 
 | function         |                                                      |
 |------------------|------------------------------------------------------|
@@ -12,6 +12,7 @@ functions, and TensorFlow's is imported under no other backend:
 | `first_id`       | where a replica begins to count its examples         |
 | `places`         | 0, 1, ...                                            |
 | `log_of_product` | `log(exp(a) B)`                                      |
+| `one_hot`        | rows of zeros and a one; zeros for what is no class  |
 """
 
 import sys
@@ -23,12 +24,13 @@ NAME = keras.backend.backend()
 IS_TENSORFLOW = NAME == 'tensorflow'
 INFINITE_CARDINALITY = -1  # of `tf.data`
 
-if not IS_TENSORFLOW and NAME != 'jax':
+if NAME not in ('tensorflow', 'jax', 'torch'):
   raise ImportError(
-      'ln_tfp runs on Keras with its TensorFlow or its JAX backend: set '
+      'ln_tfp runs on Keras with its TensorFlow, JAX or PyTorch backend: set '
       'KERAS_BACKEND to one of them before Keras is imported. Received: '
       f'KERAS_BACKEND={NAME}.')
 
+one_hot = keras.ops.one_hot
 if IS_TENSORFLOW:
   from ln_tfp.backend.on_tensorflow import first_id
   from ln_tfp.backend.on_tensorflow import log_of_product
@@ -37,6 +39,15 @@ if IS_TENSORFLOW:
   from ln_tfp.backend.on_tensorflow import places
   from ln_tfp.backend.on_tensorflow import read_labels
   from ln_tfp.backend.on_tensorflow import require
+elif NAME == 'torch':
+  from ln_tfp.backend.on_torch import first_id
+  from ln_tfp.backend.on_torch import log_of_product
+  from ln_tfp.backend.on_torch import next_seed
+  from ln_tfp.backend.on_torch import normal
+  from ln_tfp.backend.on_torch import one_hot
+  from ln_tfp.backend.on_torch import places
+  from ln_tfp.backend.on_torch import read_labels
+  from ln_tfp.backend.on_torch import require
 else:
   from ln_tfp.backend.on_others import first_id
   from ln_tfp.backend.on_others import log_of_product

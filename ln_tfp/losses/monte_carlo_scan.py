@@ -11,6 +11,8 @@ import keras
 from keras import ops
 import numpy as np
 
+from ln_tfp import backend
+
 Tensor = Any
 
 _CHUNK = 2**22  # numbers in one chunk of logits, [samples, batch, K]: 16 MB
@@ -19,7 +21,7 @@ _CHUNK = 2**22  # numbers in one chunk of logits, [samples, batch, K]: 16 MB
 def nll(labels: Tensor, packed: Tensor, noise: Tensor,
         temperature: float = 1.) -> Tensor:
   """Returns `-log mean_s softmax(z_s)[label]`, `[batch]`."""
-  target = ops.one_hot(labels, packed.shape[1], dtype=packed.dtype)
+  target = backend.one_hot(labels, packed.shape[1], dtype=packed.dtype)
   return cross_entropy(target, packed, noise, temperature)
 
 
@@ -37,7 +39,7 @@ def probabilities(packed: Tensor, noise: Tensor,
 
 def _log_mean(packed, noise, temperature):
   """Returns `log mean_s softmax(z_s)`, `[batch, K]`."""
-  packed = packed / temperature
+  packed = ops.convert_to_tensor(packed) / temperature
   batch, num_classes, columns = packed.shape
   total = noise.shape[0]
   size = int(np.clip(_CHUNK // max(batch * num_classes, 1), 1, total))

@@ -25,6 +25,11 @@ def value_and_gradient(loss, y_true, y_pred):
       return value, pull(ops.ones_like(value))[0]
 
     value, gradient = both(y_true, y_pred)
+  elif keras.backend.backend() == 'torch':
+    import torch
+    y_pred.requires_grad_()
+    value = loss(y_true, y_pred)
+    gradient, = torch.autograd.grad(value.sum(), [y_pred])
   else:
     import tensorflow as tf
     with tf.GradientTape() as tape:

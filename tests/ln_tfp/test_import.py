@@ -42,7 +42,7 @@ def test_another_backend_is_refused_in_one_sentence():
   last = done.stderr.strip().splitlines()[-1]
   assert done.returncode != 0
   assert last.startswith(
-      'ImportError: ln_tfp runs on Keras with its TensorFlow or its JAX '
+      'ImportError: ln_tfp runs on Keras with its TensorFlow, JAX or PyTorch '
       'backend: ')
 
 

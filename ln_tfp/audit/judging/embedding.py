@@ -5,6 +5,7 @@ import functools
 from typing import Any
 
 import keras
+from keras import ops
 import numpy as np
 
 from ln_tfp import heads
@@ -53,8 +54,8 @@ class Embedder:
   def __call__(self, inputs: Any) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     values = self._model(inputs, training=False)
     if not self._sizes:
-      return np.asarray(self._output.of(values)), {}
-    packed, *tensors = map(np.asarray, values)
+      return ops.convert_to_numpy(self._output.of(values)), {}
+    packed, *tensors = map(ops.convert_to_numpy, values)
     features = {}
     for kind, size in self._sizes.items():
       parts, tensors = tensors[:size], tensors[size:]

@@ -197,5 +197,6 @@ def test_sources_that_are_as_before_are_those_of_now(stored, edit):
   for module, digits in fingerprint._AS_BEFORE:  # others are dead
     now = fingerprint._source_digest(fingerprint._source(module))
     assert now.startswith(digits), module
-  edit('ln_tfp.heads', 'self.min_scale)', '2. * self.min_scale)')
+  edit('ln_tfp.heads', 'full_like(loc, min_scale)',
+       'full_like(loc, 2. * min_scale)')
   assert _changed(stored)['LN'] == ('loss',)
