@@ -67,7 +67,7 @@ class Gatherer:
   def _choose(self, x, labels, certain):
     votes = votes_lib.Votes(labels, len(self._reader.classes), certain)
     self._features = choosing.choose(
-        self._kernel, x, votes.targets(), self._reservoir.num_rows,
+        self._kernel, x, votes, self._reservoir.num_rows,
         self._num_inducing, self._length_scale)
 
   def add(self, rows: sources.Rows) -> None:

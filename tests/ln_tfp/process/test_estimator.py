@@ -129,6 +129,31 @@ def test_auto_is_linear_where_classes_are_and_rbf_where_they_are_not():
   assert ln_tfp.LogisticNormalProcess().fit(x, y).kernel_ == 'linear'
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize('noise', ['none', 'sym:0.6'])
+def test_noise_does_not_hide_that_an_rbf_is_better(noise):
+  x, y = datasets.load_digits(return_X_y=True)
+  given = ln_tfp.noise.corrupt(y[:1_200], noise, seed=0)
+  process = ln_tfp.LogisticNormalProcess(noise_model=False)
+  assert process.fit(x[:1_200], given).kernel_ == 'rbf'
+
+
+@pytest.mark.parametrize('make', [
+    lambda y: np.stack([y, np.where(np.arange(len(y)) % 3 == 0, 1 - y, y)], 1),
+    lambda y: .8 * np.eye(2)[y] + .1], ids=['annotators', 'soft'])
+def test_a_kernel_is_chosen_by_labels_of_any_form(make):
+  moons, side = datasets.make_moons(300, noise=.2, random_state=0)
+  assert ln_tfp.LogisticNormalProcess().fit(moons, make(side)).kernel_ == 'rbf'
+  x = np.random.default_rng(0).normal(size=[300, 30])
+  side = (x.sum(axis=1) > 0).astype(int)
+  assert ln_tfp.LogisticNormalProcess().fit(x, make(side)).kernel_ == 'linear'
+
+
+def test_of_a_few_rows_for_each_class_the_kernel_is_linear():
+  x, y = datasets.make_moons(8, noise=.1, random_state=0)
+  assert ln_tfp.LogisticNormalProcess().fit(x, y).kernel_ == 'linear'
+
+
 def test_wrong_labels_are_found_and_predictions_are_of_true_classes():
   x, true, given = blobs(600, noise=.3)
   process = ln_tfp.LogisticNormalProcess('linear').fit(x, given)

@@ -190,7 +190,25 @@ def test_labels_without_sense_are_not_predicted_where_features_abound():
   for dtype in (np.float32, np.float64):
     parts = [part.astype(dtype) for part in (z, y, weight)]
     assert ridge.choose(*fit(*parts), *parts).error > .9 * chance
-  assert choosing.loo_error(z @ z.T, y) > .9 * chance
+  loo = choosing.leave_one_out(z @ z.T, y)
+  assert np.mean((y - loo)**2) > .9 * chance
+
+
+def test_a_kernel_is_judged_by_n_refits_at_the_best_regularisation():
+  z, y, _ = make(30, 5)
+  centred = z - z.mean(axis=0)
+  grid = ridge.GRID * np.linalg.eigvalsh(centred @ centred.T).mean()
+  trials = []
+  for a in grid:
+    loo = np.empty_like(y)
+    for i in range(len(z)):
+      rest = np.arange(len(z)) != i
+      coefficients, intercept = penalized(z[rest], y[rest], np.ones(29), a)
+      loo[i] = z[i] @ coefficients + intercept
+    trials.append(loo)
+  best = min(trials, key=lambda loo: np.mean((y - loo)**2))
+  np.testing.assert_allclose(
+      choosing.leave_one_out(z @ z.T, y), best, atol=1e-8)
 
 
 def test_a_row_that_is_interpolated_is_predicted_by_nothing():
