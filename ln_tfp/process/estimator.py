@@ -51,8 +51,9 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
 
   Args:
     kernel: 'linear' for embeddings; 'rbf' for pixels and other raw inputs;
-      'auto', which chooses between them by the leave-one-out error on at most
-      500 rows; or a kernel of `tfp.math.psd_kernels`.
+      'auto', which takes 'rbf' where the leave-one-out predictions of at most
+      1,000 rows tell 10 % more of the labels (and there are five for each
+      class); or a kernel of `tfp.math.psd_kernels`.
     num_inducing: number of inducing points of a kernel other than 'linear'. Up
       to twice as many rows are all used, which is the exact process.
     length_scale: of 'rbf', in median distances between rows.
@@ -104,8 +105,8 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
     Args:
       X: array `[N, F]`, read in slices (a memory map stays on disk); or
         batches `x`, `(x, y)` or `(x, y, weight)` from a function that returns
-        an iterator, a `tf.data.Dataset` or a `keras.utils.PyDataset`. Batches
-        are read several times and must come in the same order.
+        an iterator, a `tf.data.Dataset`, a `keras.utils.PyDataset` or another
+        loader. Batches are read several times and must come in the same order.
       y: labels `[N]` of any type, soft labels `[N, K]` (floating), or labels of
         M annotators `[N, M]` (integers, -1 where one is missing).
       sample_weight: `[N]`, not negative.

@@ -135,8 +135,11 @@ def from_array(
 
 def is_stream(x: Any) -> bool:
   """Whether `x` is batches, not an array."""
-  return callable(x) or backend.is_dataset(x) or isinstance(
-      x, (keras.utils.PyDataset, Iterator))
+  if callable(x) or backend.is_dataset(x) or isinstance(
+      x, (keras.utils.PyDataset, Iterator)):
+    return True
+  return isinstance(x, Iterable) and not any(  # a loader, such as PyTorch's
+      hasattr(x, name) for name in ('__array__', '__getitem__', 'shape'))
 
 
 def from_stream(
@@ -145,8 +148,9 @@ def from_stream(
   """A source of batches.
 
   Args:
-    x: a function that returns an iterator, a `tf.data.Dataset` or a
-      `keras.utils.PyDataset`, the same rows in the same order at every pass.
+    x: a function that returns an iterator, a `tf.data.Dataset`, a
+      `keras.utils.PyDataset` or another loader that can be read again, the
+      same rows in the same order at every pass.
     y: labels of all rows, where the batches have none.
     sample_weight: likewise.
     certain: bool `[N]`.
@@ -166,7 +170,7 @@ def batches_of(x: Any) -> Callable[[], Iterator[Any]]:
     return x.as_numpy_iterator
   if isinstance(x, keras.utils.PyDataset):
     return lambda: (x[i] for i in range(len(x)))
-  return lambda: iter(x())
+  return (lambda: iter(x())) if callable(x) else lambda: iter(x)
 
 
 def to_features(x: Any) -> np.ndarray:

@@ -217,6 +217,9 @@ def _to_array(y):
   y = np.asarray(y)
   if y.dtype.kind == 'f':
     validation.assert_all_finite(y, input_name='y')
+  if y.dtype.kind == 'O' and any(label is None for label in y.flat):
+    raise ValueError('Argument `y` must have a label for each row. Received: '
+                     'None among them.')
   if y.ndim != 2 or y.shape[1] == 1:
     y = column_or_1d(y, warn=True)
     multiclass.check_classification_targets(y)

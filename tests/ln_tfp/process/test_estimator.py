@@ -474,6 +474,7 @@ def test_wrong_parameters_are_named(arguments, message):
     (lambda x, y: (x[:0], y[:0]), '0 sample'),
     (lambda x, y: (x[:, 0], y), 'Expected 2D array'),
     (lambda x, y: (x, None), 'requires y to be passed'),
+    (lambda x, y: (x, np.where(y == y[3], None, y)), 'a label for each row'),
     (lambda x, y: (x, y, np.zeros(len(x))), 'at least one non-zero'),
     (lambda x, y: (x, np.full([len(x), 3], -1)), 'no labelled sample'),
     (lambda x, y: (x, y, -np.ones(len(x))), 'Negative values in data'),

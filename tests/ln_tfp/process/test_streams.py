@@ -40,6 +40,16 @@ class Sequence(keras.utils.PyDataset):
     return tuple(part[100 * index:100 * index + 100] for part in self._arrays)
 
 
+class Loader:
+  """What can be iterated again, and nothing else, as PyTorch's loaders."""
+
+  def __init__(self, x, y):
+    self._batches = batches(x, y)
+
+  def __iter__(self):
+    return self._batches()
+
+
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
   """Several chunks, also of little data."""
@@ -50,7 +60,7 @@ def small_chunks(monkeypatch):
 @pytest.mark.parametrize('stream', [
     batches,
     lambda x, y: tf.data.Dataset.from_tensor_slices((x, y)).batch(70),
-    Sequence])
+    Sequence, Loader])
 @pytest.mark.slow
 def test_a_stream_gives_the_fit_of_the_array(kernel, stream):
   x, y, new = make()
