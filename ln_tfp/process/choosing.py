@@ -14,11 +14,12 @@ from ln_tfp.process import votes as votes_lib
 # Rows that 'auto' picks an RBF by, and those it is compared on with the linear
 # kernel.
 _FEW, _MANY = 500, 1_000
-# With fewer rows for each class nothing can be compared.
-_MIN_ROWS = 5
+# With fewer rows for each class, or more classes than these rows suffice for,
+# nothing is compared.
+_MIN_ROWS, _MOST_CLASSES = 5, 50
 # How much more an RBF must tell (see `_gain`) to be compared on many rows, and
 # to be taken: the linear kernel is faster, and gains more from further rows.
-_HINT, _MARGIN = .03, .1
+_HINT, _MARGIN = .03, .08
 # Lengths of the RBF kernel that it tries, in median distances.
 _LENGTHS = (.5, 1.)
 
@@ -61,7 +62,8 @@ def best_kernel(
   The squared error picks the RBF. It does not compare it with the linear
   kernel: wrong labels add the same to both, and hide how they differ.
   """
-  if len(x) < _MIN_ROWS * votes.num_classes:
+  if len(x) < _MIN_ROWS * votes.num_classes or (
+      votes.num_classes > _MOST_CLASSES):
     return None
   x = x.astype(np.float64)
   few = slice(_FEW)

@@ -52,8 +52,8 @@ class LogisticNormalProcess(base.ClassifierMixin, base.BaseEstimator):
   Args:
     kernel: 'linear' for embeddings; 'rbf' for pixels and other raw inputs;
       'auto', which takes 'rbf' where the leave-one-out predictions of at most
-      1,000 rows tell 10 % more of the labels (and there are five for each
-      class); or a kernel of `tfp.math.psd_kernels`.
+      1,000 rows tell 8 % more of the labels (and there are at most 50 classes,
+      with five rows each); or a kernel of `tfp.math.psd_kernels`.
     num_inducing: number of inducing points of a kernel other than 'linear'. Up
       to twice as many rows are all used, which is the exact process.
     length_scale: of 'rbf', in median distances between rows.
