@@ -277,12 +277,13 @@ def test_callbacks_of_the_audit_and_of_early_stopping_run():
 def test_what_needs_tensorflow_says_so():
   outputs = np.ones([2, 3, K], 'float32')
   process = ln_tfp.LogisticNormalProcess().fit(*blobs())
+  model = model_of(ln_tfp.LogisticNormalHead(K))
   for call in (
       lambda: ln_tfp.LogisticNormal, lambda: ln_tfp.ManyClassesHead(9),
       lambda: ln_tfp.to_distribution(outputs),
       lambda: process.predict_distribution(blobs()[0]),
-      lambda: ln_tfp.ShiftedGaussianNoise(
-          model_of(ln_tfp.LogisticNormalHead(K)))):
+      lambda: ln_tfp.ShiftedGaussianNoise(model),
+      lambda: ln_tfp.to_classifier(model, class_names=['a', 'b', 'c'])):
     with pytest.raises(ImportError, match='needs TensorFlow: set KERAS_BAC'):
       call()
 
