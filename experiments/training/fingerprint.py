@@ -52,8 +52,8 @@ _NO_CODE = ('noise', 'seed')
 _GRIDS = ('grid', 'ratio_grid')
 # Sources that make of every run what those before them made, to the last bit:
 # (module, first digits of its digest): digest before. Training with both showed
-# it. They came with the head's warm-up, which no run has, with PyTorch, and
-# with the classes that a history has apart.
+# it. They came with the head's warm-up, which no run has, with PyTorch, with
+# the classes that a history has apart, and with features of folders.
 _AS_BEFORE = {
     ('ln_tfp.heads', 'e127d4d9b5b9'):
         '9b9d2e243c7b60542d02d771dcdf328372091a2685d346c3afdfb71b194b6c80',
@@ -73,6 +73,8 @@ _AS_BEFORE = {
         'dc7d6855456c101e4763c37d73d37dc6eb82ccdf3c83519a7914ac064de064bb',
     ('experiments.training.trainer', 'c9277091f2dc'):
         'f63c9e61d868effd688e86fa56dcf0b7bc306b15c14785b2d7a7a8420a4b3353',
+    ('experiments.data.features', '0bc1480c16c5'):
+        'd0ea6c261b72e67b365ea0f674c54553f1acfaf30ebbabf74cc68fcc289ad293',
 }
 # What a run leaves for another one; none of its own numbers depends on it.
 LEAVES = 'leaves'
