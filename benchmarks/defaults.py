@@ -4,13 +4,13 @@
         [--seeds=3] [--docs]
 
 Whoever swaps the last layer and the loss keeps the number of epochs. What comes
-of that, by Keras's `fit` with Adam (one cell with SGD): all defaults of the head, its settings as
-in the paper, which the first version had (`warm_up=0, min_scale=.5`), and cross
-entropy. Cells: digits, 'is it a 3?' with 5 % of labels flipped, 'is it odd?'
-with 30 %, imbalanced digits (of five classes a tenth), MNIST, and features of
-CIFAR by a frozen backbone (`experiments.embed`). The warm-up was chosen on the
-cells of digits and on CIFAR-10's features with noise. Results are kept in a JSON file; what is there is not measured
-again.
+of that, by Keras's `fit` with Adam (one cell with SGD): all defaults of the
+head, its settings as in the paper, which the first version had (`warm_up=0,
+min_scale=.5`), and cross entropy. Cells: digits, 'is it a 3?' with 5 % of
+labels flipped, 'is it odd?' with 30 %, imbalanced digits (of five classes a
+tenth), MNIST, and features of CIFAR by a frozen backbone (`experiments.embed`).
+The warm-up was chosen on the cells of digits and on CIFAR-10's features with
+noise. Results are kept in a JSON file; what is there is not measured again.
 """
 
 import argparse
@@ -47,8 +47,8 @@ class Cell:
     test_x, test_y: with true labels.
     num_classes: K.
     layers: makes the network without its last layer.
-    optimizer, batch_size, rate, epochs: of the training; it is judged after each of these
-      epochs.
+    optimizer, batch_size, rate, epochs: of the training; it is judged after
+      each of these epochs.
     of_class: accuracy on this class alone, its recall; None for all.
   """
   x: np.ndarray
