@@ -19,7 +19,7 @@ if typing.TYPE_CHECKING:
 Tensor = labels_lib.Tensor
 COVARIANCES = ('identity', 'isotropic', 'diagonal', 'full')
 _MIN_SIGMA = 1e-3
-_BEGIN = 16.  # lambda over the temperature, in the first half of a warm-up
+_BEGIN = 8.  # lambda over the temperature, in the first half of a warm-up
 
 
 class _Head(keras.layers.Layer):
@@ -122,7 +122,7 @@ class LogisticNormalHead(_Head):
   The covariance of a network that knows nothing yet takes whatever is rare for
   a mistake. Therefore the head warms up. In the first half of `warm_up` steps
   of training `c` is zero, and the loss a squared error in logit space. In the
-  second half `c` is learnt, too, and lambda descends from 16 temperatures,
+  second half `c` is learnt, too, and lambda descends from 8 temperatures,
   which is beyond any residual, to `min_scale`. Called with `training=False` the
   head is always as in the table.
 

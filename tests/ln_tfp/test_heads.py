@@ -292,11 +292,11 @@ def test_at_first_the_loss_of_a_warm_up_is_a_squared_error(covariance):
   _, head, fit = _warming(covariance=covariance)
   labels, x = fit['y'], fit['x']
   loc, diag, *columns = heads.rows(head(x, training=True))
-  np.testing.assert_allclose(diag, 16.)
+  np.testing.assert_allclose(diag, 8.)
   assert all(not np.any(column) for column in columns)
   without = ln_tfp.LogisticNormalHead(
       3, covariance='isotropic', warm_up=0, kernel_initializer='ones',
-      min_scale=16 * head.temperature)
+      min_scale=8 * head.temperature)
   without(x)
   without.scale.set_weights([np.zeros([5, 1]), np.zeros([1])])
   without.loc.set_weights(head.loc.get_weights())
@@ -313,9 +313,9 @@ def test_at_first_the_loss_of_a_warm_up_is_a_squared_error(covariance):
 def test_then_lambda_descends_to_what_it_was_told():
   _, head, fit = _warming(temperature=.25, min_scale=1.)
   steps = [heads.rows(head(fit['x'], training=True)) for _ in range(6)]
-  # In units of the temperature: from 16 to 4, by the half at the third step.
+  # In units of the temperature: from 8 to 4, by the half at the third step.
   np.testing.assert_allclose(
-      [diag[0, 0] for _, diag, _ in steps], [16, 16, 16, 8, 4, 4], rtol=1e-5)
+      [diag[0, 0] for _, diag, _ in steps], [8, 8, 8, 32**.5, 4, 4], rtol=1e-5)
   assert [bool(np.any(column)) for _, _, column in steps] == 2 * [
       False] + 4 * [True]
   np.testing.assert_array_equal(

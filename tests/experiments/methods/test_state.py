@@ -83,6 +83,15 @@ def test_sop_is_its_formula_normalised_row_by_row():
       gradient['v'], -4 * rest * v * (1 - Y), atol=1e-9)
 
 
+def test_sop_without_noise_is_cross_entropy_and_the_square():
+  zero = {'u': _tensor(np.zeros([6, 1])), 'v': _tensor(np.zeros([6, K]))}
+  p, hard = _softmax(LOGITS), np.eye(K)[LOGITS.argmax(-1)]
+  assert p.min() > 1e-4  # what it cuts
+  np.testing.assert_allclose(
+      _loss(methods.get('SOP'), LOGITS, CONTEXT._replace(rows=zero)),
+      np.square(hard - Y).sum(-1) - np.log(p[range(6), LABELS]), rtol=1e-9)
+
+
 def test_co_teaching_takes_what_the_other_network_finds_plausible():
   method = methods.get('co-teaching', noise_rate=.5, ramp_epochs=10.)
   cross_entropy = lambda z: -np.log(_softmax(z)[range(6), LABELS])
@@ -115,6 +124,17 @@ def test_gjs_is_its_formula_and_js_where_the_views_are_equal(weight):
   equal = CONTEXT._replace(views=(_tensor(LOGITS),))
   np.testing.assert_allclose(
       _loss(method, LOGITS, equal), expected(p), rtol=1e-9)
+
+
+def test_gjs_is_between_cross_entropy_and_the_absolute_error():
+  p = _softmax(LOGITS)[range(6), LABELS]
+  equal = CONTEXT._replace(views=(_tensor(LOGITS),))
+  # The absolute error is reached slowly, as one over the logarithm.
+  beyond = 1 - p + (1 - p + p * np.log(p)) / -np.log(1e-6)
+  for weight, limit in ((1e-6, -np.log(p)), (1 - 1e-6, beyond)):
+    np.testing.assert_allclose(
+        _loss(methods.get('GJS', weight=weight), LOGITS, equal), limit,
+        rtol=1e-3)
 
 
 def test_gjs_has_noise_on_the_second_view_of_data_without_augmentation():

@@ -9,14 +9,13 @@ from experiments import training
 from experiments.training import store as store_lib
 from tests import forks
 
-_RUN = dict(method='NAN', noise='sym:0.4', epochs=25)
 _SECONDS = 300
+_STATEFUL = ('ELR', 'SOP', 'mixup', 'co-teaching', 'GJS', 'SGN')
 
 
-def _train(output_dir):
+def _train(run, output_dir):
   return training.train(
-      training.Run(**_RUN), output_dir=output_dir, strategy='one',
-      keep_weights=True)
+      run, output_dir=output_dir, strategy='one', keep_weights=True)
 
 
 def _epochs(directory):
@@ -40,18 +39,23 @@ def _kill_after(process, directory, epoch):
 
 
 @pytest.mark.slow
-def test_a_run_killed_twice_ends_bit_identical_to_a_whole_one(tmp_path):
+@pytest.mark.parametrize('method', ['NAN', *(
+    pytest.param(name, marks=pytest.mark.thorough) for name in _STATEFUL)])
+def test_a_run_killed_twice_ends_bit_identical_to_a_whole_one(
+    tmp_path, method):
   whole, broken = tmp_path / 'whole', tmp_path / 'broken'
-  run = training.Run(**_RUN)
-  expected = _train(whole)
+  epochs = 25 if method == 'NAN' else 150  # long enough to be killed twice
+  run = training.Run(method=method, noise='sym:0.4', epochs=epochs)
+  expected = _train(run, whole)
   times = []
   for epoch in (3, 12):
     before = times
     times = _kill_after(
-        forks.Fork(_train, broken), broken / 'checkpoints' / run.key, epoch)
+        forks.Fork(_train, run, broken), broken / 'checkpoints' / run.key,
+        epoch)
     assert times[:len(before)] == before, 'it began again'
     assert not (broken / f'{run.key}.json').exists()
-  assert forks.Fork(_train, broken).wait(_SECONDS) == 0
+  assert forks.Fork(_train, run, broken).wait(_SECONDS) == 0
   result = training.read_result(broken / f'{run.key}.json')
   assert result.seconds['epochs'][:len(times)] == times
   assert result.metrics == expected.metrics

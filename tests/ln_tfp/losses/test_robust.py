@@ -112,6 +112,21 @@ def test_the_limits_are_cross_entropy_gce_and_the_absolute_error():
   check(losses.epsilon_softmax(LABELS, LOGITS, 1., 0., 0.), -np.log(p))
   check(losses.normalized_reverse_cross_entropy(
       LABELS, LOGITS, 0., 1.), -np.log(1e-4) * (1 - p))
+  for kind in ('soft', 'hard'):
+    check(losses.bootstrapping(LABELS, LOGITS, 0., kind), -np.log(p))
+
+
+def test_the_bounded_parts_sum_to_a_constant_over_the_labels():
+  total = lambda loss, **weights: np.sum([
+      loss(np.full(len(LOGITS), label), LOGITS, **weights)
+      for label in range(K)], axis=0)
+  reverse = losses.normalized_reverse_cross_entropy
+  negative = losses.active_negative_cross_entropy
+  check = functools.partial(np.testing.assert_allclose, rtol=1e-5)
+  for loss in (reverse, negative):
+    check(total(loss, alpha=1., beta=0.), 1.)
+  check(total(reverse, alpha=0., beta=1.), -np.log(1e-4) * (K - 1))
+  check(total(negative, alpha=0., beta=1.), K - 1.)
 
 
 def test_the_eps_softmax_keeps_the_gradient_of_a_large_m_in_float32():
