@@ -228,7 +228,7 @@ def scale_table(results: Mapping[str, dict]) -> str:
     lines.append(
         f'| {figures["rows"]:,} | {figures["features"]:,} | '
         f'{figures["classes"]:,} | {figures["megabytes"]:,} | '
-        f'{figures["seconds"]:,.0f} | {figures["cpu_seconds"]:,} | '
+        f'{figures["seconds"]:,.0f} | {figures["cpu_seconds"]:,.0f} | '
         f'{figures["precision"]:.3f} | {figures["recall"]:.3f} |')
   return '\n'.join([*lines, ''])
 
