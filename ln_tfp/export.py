@@ -7,6 +7,7 @@ import tempfile
 import keras
 import numpy as np
 
+from ln_tfp import backend
 from ln_tfp import heads
 
 
@@ -58,8 +59,9 @@ def to_classifier(model: keras.Model, output: str | None = None,
     output: Name of the output, for a model that has several: its key if the
       outputs are a dictionary, or the name of the layer that makes it, also of
       one inside a nested model.
-    class_names: If given, the classifier knows them: it returns a dictionary of
-      the `'probabilities'` and the likeliest `'class_name'`, and
+    class_names: If given, the classifier knows them (on TensorFlow: the other
+      backends have no strings). It returns a dictionary of the
+      `'probabilities'` and the likeliest `'class_name'`, and
       `classifier.get_layer('class_names').get_vocabulary()` lists them. To be
       evaluated it is `keras.Model(classifier.input,
       classifier.output['probabilities'])`, because Keras wants labels for every
@@ -69,6 +71,8 @@ def to_classifier(model: keras.Model, output: str | None = None,
     An independent, uncompiled model with one output.
   """
   head = output_head(model, output)
+  if class_names is not None:
+    backend.check_tensorflow('Argument `class_names`')
   if class_names is not None and not (
       len(class_names) == len(set(class_names)) == head.num_classes):
     raise ValueError(

@@ -84,6 +84,24 @@ x = 1
       '   * - a', '     - b', '   * - 1', '     - ``c``']
 
 
+def test_prose_is_in_80_columns():
+  pages = [*_DOCS.parent.glob('*.md'), *_DOCS.rglob('*.md')]
+  long = [f'{page.name}: {line}' for page in pages
+          for line in _prose(page.read_text(encoding='utf-8'))
+          if len(line) > 80 and ' ' in line.strip()]
+  assert len(pages) > 20
+  assert not long
+
+
+def _prose(text):
+  """Lines that a person wrapped: no code, table, picture or program's text."""
+  for left_out in (r'^<!-- (.+): begin -->.*?^<!-- \1: end -->',
+                   r'^ *```.*?^ *```'):
+    text = re.sub(left_out, '', text, flags=re.M | re.S)
+  return [line for line in text.splitlines()
+          if not line.startswith(('|', '    ', '!['))]
+
+
 def test_the_commands_of_the_papers_tables_have_its_five_seeds():
   readme = (_DOCS.parent / 'README.md').read_text(encoding='utf-8')
   section = readme.partition('## Regenerate the paper')[2].partition('\n## ')[0]

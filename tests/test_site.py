@@ -39,6 +39,14 @@ def test_a_page_needs_no_network_and_fits_the_window(site, page, title, width):
     assert content <= window == width
 
 
+def test_80_columns_of_code_fit_beside_both_menus(site):
+  with browser.open_page(site / 'learning.html', width=1200) as tab:
+    widths = tab.run('return [...document.querySelectorAll(".highlight pre")]'
+                     '.map(code => [code.scrollWidth, code.clientWidth])')
+  assert len(widths) > 10
+  assert all(content <= window for content, window in widths)
+
+
 def test_the_search_finds_a_page(site):
   with browser.open_page(site / 'search.html', query='?q=temperature') as tab:
     # They are shown one after the other.

@@ -10,6 +10,7 @@ The data set of the features has the splits, ids and labels of the images.
 """
 
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 import dataclasses
 import functools
@@ -85,28 +86,66 @@ def embed(
   """
   # CIFAR with human labels has the images of CIFAR.
   images = registry.traits(f'{source.name}_features').images or source.name
-  folder = _folder(images, registry.directory(data_dir))
+  splits = {split: getattr(source, split) for split in _SPLITS}
+  # The backbone takes pixels as they are.
+  raw = dataclasses.replace(source.preprocessing, scale=1., mean=(), std=())
+
+  def read(examples, done):
+    rest = examples.subset(np.arange(done, len(examples)))
+    for batch in batches.Batches(
+        rest, batch_size=batch_size, preprocessing=raw).epoch(0):
+      yield batch.inputs
+
+  def write_labels(folder):
+    for split, examples in splits.items():
+      np.save(folder / f'{split}-labels.npy',
+              np.stack([examples.true.astype(np.int64), examples.ids]))
+
+  parts = {split: (len(examples), functools.partial(read, examples))
+           for split, examples in splits.items()}
+  return embed_parts(
+      images, images, parts, backbone, data_dir, report, write_labels)
+
+
+def embed_parts(
+    name: str, images: str,
+    parts: Mapping[str, tuple[int, Callable[[int], Iterable[np.ndarray]]]],
+    backbone: backbones.Backbone, data_dir: str | os.PathLike | None,
+    report: Callable[[str, int, int], None],
+    write_labels: Callable[[pathlib.Path], None]) -> pathlib.Path:
+  """Writes features and labels, unless all is there; returns their folder.
+
+  Args:
+    name: of the folder.
+    images: whose features they are, for the provenance.
+    parts: by the name of a file, the number of its images, and a function from
+      how many are done to batches of the others.
+    backbone: images -> features.
+    data_dir: where the folder is, in `features`.
+    report: called with (part, images in all, images done).
+    write_labels: writes the labels into the folder.
+  """
+  folder = _folder(name, registry.directory(data_dir))
   provenance = {
       'images': images, 'backbone': backbone.name,
       'digest': backbone.digest,
-      'examples': {split: len(getattr(source, split)) for split in _SPLITS},
+      'examples': {name: total for name, (total, _) in parts.items()},
       'versions': {name: metadata.version(name)
                    for name in ('keras', 'tensorflow', 'numpy')}}
   if _is_done(folder, provenance):
     return folder
   (folder / _PROVENANCE).unlink(missing_ok=True)
-  for split in _SPLITS:
-    examples = getattr(source, split)
-    features = _embed_split(
-        folder / f'{split}.npy', examples, source.preprocessing, backbone,
-        batch_size, functools.partial(report, split, len(examples)))
-    provenance.setdefault('num_features', features)
-    np.save(folder / f'{split}-labels.npy',
-            np.stack([examples.true.astype(np.int64), examples.ids]))
+  made_of = {key: provenance[key] for key in ('images', 'digest')}
+  for name, (total, read) in parts.items():
+    width = _embed_part(
+        folder / f'{name}.npy', total, read, backbone, made_of,
+        functools.partial(report, name, total))
+    provenance.setdefault('num_features', width)
+  write_labels(folder)
   files.write_atomically(
       folder / _PROVENANCE, json.dumps(provenance, indent=2).encode())
-  for split in _SPLITS:
-    _progress(folder / f'{split}.npy').unlink()
+  for name in parts:
+    _progress(folder / f'{name}.npy').unlink()
   return folder
 
 
@@ -119,32 +158,28 @@ def _is_done(folder, provenance):
              for key in ('images', 'digest', 'examples'))
 
 
-def _embed_split(path, examples, preprocessing, backbone, batch_size, report):
-  """Writes the features of one split, and returns how many there are each."""
-  # The backbone takes pixels as they are.
-  raw = dataclasses.replace(preprocessing, scale=1., mean=(), std=())
+def _embed_part(path, total, read, backbone, made_of, report):
+  """Writes the features of one part, and returns how many there are each."""
   progress = _progress(path)
-  state = _state(progress, backbone.digest)
-  target = np.load(path, mmap_mode='r+') if state['done'] else None
-  rest = examples.subset(np.arange(state['done'], len(examples)))
-  if len(rest):
-    for batch in batches.Batches(
-        rest, batch_size=batch_size, preprocessing=raw).epoch(0):
-      features = backbone(batch.inputs)
+  done = _done(progress, made_of)
+  target = np.load(path, mmap_mode='r+') if done else None
+  if done < total:
+    for images in read(done):
+      features = backbone(images)
       if target is None:
         path.parent.mkdir(parents=True, exist_ok=True)
         target = np.lib.format.open_memmap(
-            path, 'w+', np.float16, (len(examples), features.shape[1]))
+            path, 'w+', np.float16, (total, features.shape[1]))
       if not np.abs(features).max() <= np.finfo(np.float16).max:
         raise registry.BadDataError(
             f'{backbone.name} gives features that float16 cannot hold: they '
             f'reach {np.abs(features).max():.3g}.')
-      stop = state['done'] + len(features)
-      target[state['done']:stop] = features
+      target[done:done + len(features)] = features
       target.flush()
-      state['done'] = stop
-      files.write_atomically(progress, json.dumps(state).encode())
-      report(stop)
+      done += len(features)
+      state = json.dumps({**made_of, 'done': done})
+      files.write_atomically(progress, state.encode())
+      report(done)
   return target.shape[1]
 
 
@@ -152,19 +187,19 @@ def _progress(path: pathlib.Path) -> pathlib.Path:
   return path.with_suffix('.progress.json')
 
 
-def _state(progress: pathlib.Path, digest: str) -> dict[str, Any]:
+def _done(progress: pathlib.Path, made_of: Mapping[str, str]) -> int:
   """Returns how far an interrupted call of the same backbone came.
 
-  A file that does not say so is as none: the split is embedded anew.
+  A file that does not say so is as none: the part is embedded anew.
   """
   try:
     state = files.read_json(progress, 2**20)
   except (OSError, ValueError):
-    state = None
-  if isinstance(state, dict) and state.get('digest') == digest and (
-      isinstance(state.get('done'), int)):
-    return state
-  return {'digest': digest, 'done': 0}
+    return 0
+  if isinstance(state, dict) and isinstance(state.get('done'), int) and (
+      made_of == {key: state.get(key) for key in made_of}):
+    return state['done']
+  return 0
 
 
 def _read_provenance(folder: pathlib.Path) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Metrics of predicted probabilities, in double precision."""
 
+from collections.abc import Sequence
+
 from etils import epy
 import numpy as np
 
@@ -39,37 +41,58 @@ def expected_calibration_error(
   return float(np.abs(gaps).sum() / len(labels))
 
 
+CLEAN_PART = 'train_accuracy_clean_part'
+MISLABELLED = 'train_accuracy_mislabelled_given'
 _TRAINING_PARTS = (
-    'train_accuracy_given',
-    'train_accuracy_clean_part',
-    'train_accuracy_mislabelled_given',
-    'train_accuracy_mislabelled_true',
-)
+    'train_accuracy_given', CLEAN_PART, MISLABELLED,
+    'train_accuracy_mislabelled_true')
 
 
 def training_counts(
-    predictions: np.ndarray, given: np.ndarray,
-    true: np.ndarray) -> np.ndarray:
-  """Right predictions and examples of the parts of the training set, [4, 2].
+    predictions: np.ndarray, given: np.ndarray, true: np.ndarray,
+    classes: Sequence[int] = ()) -> np.ndarray:
+  """Right predictions and examples of parts of the training set, [parts, 2].
 
   The parts: all examples against the given labels, the clean ones, and the
-  mislabelled ones against the given and against the true labels. Counts of
-  several workers can be added.
+  mislabelled ones against the given and against the true labels; then, of each
+  of `classes`, the clean and the mislabelled ones against the given labels.
+  Counts of several workers can be added.
   """
   wrong = given != true
   fits, knows = predictions == given, predictions == true
+  parts = [(fits, np.ones_like(wrong)), (fits, ~wrong), (fits, wrong),
+           (knows, wrong)]
+  for label in classes:
+    parts += [(fits, part & (true == label)) for part in (~wrong, wrong)]
   return np.array([
-      [np.sum(fits), len(given)],
-      [np.sum(fits & ~wrong), np.sum(~wrong)],
-      [np.sum(fits & wrong), np.sum(wrong)],
-      [np.sum(knows & wrong), np.sum(wrong)]], np.float64)
+      [np.sum(right & part), np.sum(part)] for right, part in parts],
+      np.float64)
 
 
-def training_accuracies(counts: np.ndarray) -> dict[str, float | None]:
+def training_accuracies(
+    counts: np.ndarray,
+    classes: Sequence[int] = ()) -> dict[str, float | None]:
   """The accuracies by name; None where a part is empty."""
+  names = [*_TRAINING_PARTS, *(
+      of_class(name, label) for label in classes
+      for name in (CLEAN_PART, MISLABELLED))]
   return {
       name: float(right / total) if total else None
-      for name, (right, total) in zip(_TRAINING_PARTS, counts)}
+      for name, (right, total) in zip(names, counts, strict=True)}
+
+
+def of_class(name: str, label: int) -> str:
+  """What is measured of one class is called so."""
+  return f'{name}/{label}'
+
+
+def moved_classes(noise: str, given: np.ndarray, true: np.ndarray) -> list[int]:
+  """The classes that are measured apart, as asymmetric noise moves them.
+
+  None where there are more than ten: a history holds a number an epoch of each.
+  """
+  moved = np.unique(true[given != true]) if noise.startswith('asym') else []
+  return [int(label) for label in moved] if len(moved) <= 10 else []
 
 
 def calibration(

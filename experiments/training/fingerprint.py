@@ -52,7 +52,8 @@ _NO_CODE = ('noise', 'seed')
 _GRIDS = ('grid', 'ratio_grid')
 # Sources that make of every run what those before them made, to the last bit:
 # (module, first digits of its digest): digest before. Training with both showed
-# it. They came with the head's warm-up, which no run has, and with PyTorch.
+# it. They came with the head's warm-up, which no run has, with PyTorch, with
+# the classes that a history has apart, and with features of folders.
 _AS_BEFORE = {
     ('ln_tfp.heads', 'e127d4d9b5b9'):
         '9b9d2e243c7b60542d02d771dcdf328372091a2685d346c3afdfb71b194b6c80',
@@ -68,6 +69,12 @@ _AS_BEFORE = {
         'fc7579e6d52bb94d8143827fa9de873e7a4d87bb0a62a517cff08c95c9e323f6',
     ('ln_tfp.losses.monte_carlo_scan', 'd46775028d55'):
         '09f5265ddbdda44150e7341c909fb4487a710fa0ef2e845cf241f04dfc21cfb0',
+    ('experiments.training.evaluation', '123f369f2c2d'):
+        'dc7d6855456c101e4763c37d73d37dc6eb82ccdf3c83519a7914ac064de064bb',
+    ('experiments.training.trainer', 'c9277091f2dc'):
+        'f63c9e61d868effd688e86fa56dcf0b7bc306b15c14785b2d7a7a8420a4b3353',
+    ('experiments.data.features', '0bc1480c16c5'):
+        'd0ea6c261b72e67b365ea0f674c54553f1acfaf30ebbabf74cc68fcc289ad293',
 }
 # What a run leaves for another one; none of its own numbers depends on it.
 LEAVES = 'leaves'

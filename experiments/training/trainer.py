@@ -53,6 +53,8 @@ class Trainer:
         self._training_batches(view) for view in range(method.needs().views)]
     self._batches = self._views[0]
     self._order = np.argsort(splits.train.ids)
+    self._apart = evaluation.moved_classes(
+        run.noise, splits.train.given, splits.train.true)
     # The classes predicted an epoch before, for the stopping rule.
     self._last_classes = {}
     if run.stop != 'none':
@@ -132,7 +134,7 @@ class Trainer:
     which = self._order[np.searchsorted(train.ids, ids, sorter=self._order)]
     counts = [
         evaluation.training_counts(
-            classes, train.given[which], train.true[which])
+            classes, train.given[which], train.true[which], self._apart)
         for classes in predictions.values()]
     totals = devices.sum_over_workers(
         self._strategy, np.append(counts, loss))
@@ -144,7 +146,8 @@ class Trainer:
       record[CHANGED] = self._count_changes(predictions[''], which)
     for prefix, part in zip(
         predictions, totals[:-1].reshape(len(counts), -1, 2)):
-      record |= _named(prefix, evaluation.training_accuracies(part))
+      record |= _named(
+          prefix, evaluation.training_accuracies(part, self._apart))
     return record
 
   def _count_changes(self, classes, which):

@@ -1,9 +1,9 @@
 """Metrics against NumPy."""
 
 import keras
+from keras import ops
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import ln_tfp
 from ln_tfp import heads
@@ -15,7 +15,7 @@ CLASSES = 4
 def _outputs():
   rng = np.random.default_rng(0)
   loc = rng.normal(size=(50, CLASSES)).astype('float32')
-  return heads.pack(tf.constant(loc), tf.ones([50, CLASSES]))
+  return heads.pack(ops.convert_to_tensor(loc), ops.ones([50, CLASSES]))
 
 
 @pytest.fixture(name='labels')
@@ -24,7 +24,8 @@ def _labels():
 
 
 def reference(labels, outputs, num_classes, dummy_class):
-  p = ln_tfp.probabilities(outputs, num_classes, dummy_class).numpy()
+  p = ops.convert_to_numpy(
+      ln_tfp.probabilities(outputs, num_classes, dummy_class))
   return p.argmax(axis=1) == labels, p.max(axis=1), -np.log(
       p[np.arange(len(labels)), labels])
 
@@ -74,7 +75,9 @@ def test_labels_of_every_form_are_understood(outputs, labels):
     np.testing.assert_allclose(results, results[0], rtol=1e-6)
 
 
+@pytest.mark.tensorflow
 def test_one_hot_labels_of_a_class_without_a_logit_are_refused(outputs):
+  import tensorflow as tf
   # As of a head without the dummy class, whose metrics lack `num_classes`.
   labels = np.arange(50) % (CLASSES + 1)
   for kind in (ln_tfp.Accuracy, ln_tfp.PredictiveNLL,
@@ -105,13 +108,13 @@ def test_a_number_of_bins_below_one_is_named():
 
 def test_outputs_that_are_not_packed_are_refused(labels):
   with pytest.raises(ValueError, match='Argument `y_'):
-    ln_tfp.Accuracy().update_state(labels, tf.zeros([50, CLASSES]))
+    ln_tfp.Accuracy().update_state(labels, ops.zeros([50, CLASSES]))
 
 
 def test_masked_steps_do_not_count_towards_calibration(outputs, labels):
   mask = np.arange(50) < 30
-  sequence = tf.reshape(outputs, [5, 10, 2, CLASSES])
-  sequence._keras_mask = tf.constant(mask.reshape(5, 10))
+  sequence = ops.reshape(outputs, [5, 10, 2, CLASSES])
+  sequence._keras_mask = ops.convert_to_tensor(mask.reshape(5, 10))
   masked, short = (ln_tfp.ExpectedCalibrationError() for _ in range(2))
   masked.update_state(labels.reshape(5, 10), sequence)
   short.update_state(labels[:30], outputs[:30])

@@ -108,8 +108,9 @@ def _reader(images, size):
         f'there are values from {low:g} to {high:g} in arrays of shape '
         f'{images.shape[1:]}.')
   scale = 255. if images.dtype.kind == 'f' and high <= 1. else 1.
-  return lambda start, stop: np.asarray(keras.ops.image.resize(
-      np.asarray(images[start:stop], np.float32) * scale, (size, size)))
+  return lambda start, stop: keras.ops.convert_to_numpy(
+      keras.ops.image.resize(
+          np.asarray(images[start:stop], np.float32) * scale, (size, size)))
 
 
 def _load_auto(size):

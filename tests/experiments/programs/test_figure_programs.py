@@ -26,12 +26,14 @@ def _output_dir(tmp_path_factory):
     (attenuation, [], 0),
     (toy_datasets, ['--dataset=two_moons'], 4),
     (accuracy_evolution, ['--noise=sym:0.2'], 2),
+    (accuracy_evolution,
+     ['--by_class', '--noise=asym:0.4', '--stop=label_wave'], 2),
     (sensitivity, ['--temperatures=0.5,1', '--min_scales=0.5'], 2),
     (label_smoothing, ['--smoothings=0.01,0.1', '--min_scales=0.5'], 2),
     pytest.param(residuals, [], 11, marks=pytest.mark.thorough),
 ], ids=[
     'logit_simplex', 'attenuation', 'toy_datasets', 'accuracy_evolution',
-    'sensitivity', 'label_smoothing', 'residuals'])
+    'class_evolution', 'sensitivity', 'label_smoothing', 'residuals'])
 def test_a_figure_is_drawn_from_runs_that_it_names(
     output_dir, program, arguments, trained):
   before = set(output_dir.glob('figures/*.json'))

@@ -111,6 +111,13 @@ def test_a_flag_is_checked_by_programs_without_use_for_it(
   assert not (tmp_path / 'log').exists()
 
 
+def test_classes_are_drawn_apart_under_asymmetric_noise_alone(tmp_path):
+  status, _, _ = calling.call(
+      accuracy_evolution, f'--output_dir={tmp_path}', '--by_class',
+      '--noise=sym:0.2')
+  assert '--by_class is for asymmetric --noise' in status
+
+
 def test_a_search_on_human_labels_is_for_these(tmp_path):
   _, output, _ = calling.call(
       hyperparameters, f'--output_dir={tmp_path}', '--dataset=digits_n',

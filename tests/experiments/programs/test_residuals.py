@@ -1,5 +1,7 @@
 """Tests of the figures that are measured on trained networks."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -103,6 +105,29 @@ def test_accuracy_is_drawn_over_all_epochs(trained):
   expected = [50. * sum(pair) for pair in zip(
       *(r.history['validation_accuracy_clean'] for r in results))]
   np.testing.assert_allclose(line.get_ydata(), expected)
+
+
+def test_each_class_that_is_moved_has_its_lines(trained):
+  _, [result, *_] = trained
+  assert accuracy_evolution.moved(result) == [2, 3, 5, 6, 7]
+  apart = {
+      f'train_accuracy_{part}/{label}': [value] * 3
+      for part, value in (('clean_part', .9), ('mislabelled_given', .1))
+      for label in (2, 7)}
+  result = dataclasses.replace(
+      result, chosen={'epoch': 2, 'metrics': {}}, history=apart | {
+          name: values for name, values in result.history.items()
+          if '/' not in name})
+  with figures.style():
+    figure = accuracy_evolution.draw_classes(
+        {('LN', 'asym:0.4'): [result]}, list('abcdefgh'))
+  [panel] = figure.axes
+  drawn = [line for line in panel.lines if len(line.get_xdata())]
+  levels = [line.get_ydata()[0] for line in drawn[1:-1]]
+  np.testing.assert_allclose(levels, [90., 10., 90., 10.])
+  assert drawn[-1].get_xdata()[0] == 2  # the epoch that was chosen
+  [legend] = figure.legends
+  assert {'c', 'h'} <= {text.get_text() for text in legend.get_texts()}
 
 
 @pytest.mark.slow

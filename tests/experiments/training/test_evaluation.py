@@ -75,6 +75,27 @@ def test_training_accuracies_tell_the_parts_apart():
   np.testing.assert_array_equal(counts, sum(halves))
 
 
+def test_classes_that_asymmetric_noise_moves_are_measured_apart():
+  true = np.array([7, 7, 7, 2, 2, 0])
+  given = np.array([7, 7, 1, 2, 7, 0])
+  predictions = np.array([7, 1, 1, 2, 2, 0])
+  classes = evaluation.moved_classes('asym:0.4', given, true)
+  assert classes == [2, 7]
+  counts = evaluation.training_counts(predictions, given, true, classes)
+  apart = evaluation.training_accuracies(counts, classes)
+  assert {name: value for name, value in apart.items() if '/' in name} == {
+      'train_accuracy_clean_part/2': 1.,
+      'train_accuracy_mislabelled_given/2': 0.,
+      'train_accuracy_clean_part/7': 1 / 2,
+      'train_accuracy_mislabelled_given/7': 1.}
+  without = evaluation.training_accuracies(
+      evaluation.training_counts(predictions, given, true))
+  assert without == {name: apart[name] for name in without}
+  assert not evaluation.moved_classes('sym:0.4', given, true)
+  many = np.arange(100)
+  assert not evaluation.moved_classes('asym:0.4', (many + 1) % 100, many)
+
+
 def test_accuracy_of_an_empty_part_is_none():
   assert evaluation.accuracy(np.array([]), np.array([])) is None
   counts = evaluation.training_counts(*np.zeros((3, 4)))
