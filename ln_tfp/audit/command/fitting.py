@@ -104,7 +104,7 @@ def fit(
     num_classes: K.
     network: one of `NETWORKS`, by default `choose_network`.
     head: makes the last layer, by default a `LogisticNormalHead` without a
-      warm-up, in which wrong labels would be learnt, too.
+      warm-up, after which outputs say less of wrong labels (docs/audit.md).
     loss: that belongs to the head.
     epochs: by default `default_epochs`.
     seed: of the initial weights and of the order of the examples.
