@@ -135,19 +135,17 @@ def _never_behind(cells):
 
 
 def _time(cells):
-  """Time beside cleanlab's logistic regression, on CIFAR's features.
+  """Processor time beside cleanlab's logistic regression, on CIFAR's features.
 
-  Processor time where both have it, else the clock's.
+  Where both were measured on one machine.
   """
   ratios = []
   for cell, contestants in cells.items():
     if _MAIN_RIVAL in contestants and cell.startswith('cifar'):
       for part, other in contestants[_MAIN_RIVAL].items():
-        ours = contestants[OURS].get(part)
-        if ours is not None:
-          key = ('cpu_seconds' if 'cpu_seconds' in ours
-                 and 'cpu_seconds' in other else 'seconds')
-          ratios.append(ours[key] / other[key])
+        ours = contestants[OURS].get(part, {})
+        if 'cpu_seconds' in ours and 'cpu_seconds' in other:
+          ratios.append(ours['cpu_seconds'] / other['cpu_seconds'])
   if not ratios:
     return "a fifth of cleanlab's time", 'not measured', False
   value = float(np.median(ratios))
@@ -224,11 +222,11 @@ def scale_table(results: Mapping[str, dict]) -> str:
   """Returns the figures of `benchmarks.audit_scale`."""
   lines = ['| rows | features | classes | MB over an idle process | s | of '
            'the processor | precision | recall |', '|---' * 8 + '|']
-  for figures in results.values():
+  for figures in sorted(results.values(), key=lambda found: found['rows']):
     lines.append(
         f'| {figures["rows"]:,} | {figures["features"]:,} | '
         f'{figures["classes"]:,} | {figures["megabytes"]:,} | '
-        f'{figures["seconds"]:,.0f} | {figures["cpu_seconds"]:,} | '
+        f'{figures["seconds"]:,.0f} | {figures["cpu_seconds"]:,.0f} | '
         f'{figures["precision"]:.3f} | {figures["recall"]:.3f} |')
   return '\n'.join([*lines, ''])
 

@@ -19,10 +19,13 @@ def rise(function: Callable[..., None], *arguments) -> float:
     function: of a module that can be imported.
     *arguments: JSON-able.
   """
+  module = function.__module__
+  if module == '__main__':  # of a program, whose name for others this is not
+    module = sys.modules[module].__spec__.name
   process = subprocess.run(
-      [sys.executable, '-m', __name__, function.__module__,
-       function.__name__, json.dumps(arguments)],
-      check=True, capture_output=True, text=True)
+      [sys.executable, '-m', __name__, module, function.__name__,
+       json.dumps(arguments)],
+      check=True, stdout=subprocess.PIPE, text=True)
   return float(process.stdout.splitlines()[-1])
 
 

@@ -1,5 +1,9 @@
 """The benchmarks compare like with like, and report what they measured."""
 
+import json
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -50,6 +54,18 @@ def test_the_memory_of_a_process_is_its_own():
   held = np.ones(300_000_000, np.uint8)  # ours must not count
   assert 90 < memory.rise(np.ones, 12_500_000) < 110
   del held
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_the_scale_of_an_audit_is_measured_in_a_process_of_its_own(tmp_path):
+  path = tmp_path / 'scale.json'
+  subprocess.run(
+      [sys.executable, '-m', 'benchmarks.audit_scale', '--rows', '3000',
+       '--features=40', '--classes=20', f'--results={path}'], check=True)
+  figures, = json.loads(path.read_text(encoding='utf-8')).values()
+  assert figures['rows'] == 3_000 and figures['precision'] > .5
+  assert audit_tables.scale_table({'x': figures}).count('\n') == 3
 
 
 def test_ratios_are_of_the_minima_and_the_spread_of_the_rounds():

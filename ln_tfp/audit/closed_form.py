@@ -13,6 +13,7 @@ from ln_tfp.audit import trust as trust_lib
 from ln_tfp.audit.inputs import given as given_lib
 from ln_tfp.audit.inputs import passes
 from ln_tfp.audit.judging import odds
+from ln_tfp.audit.judging import opinions
 from ln_tfp.audit.judging import transitions
 
 _NEAREST = 5
@@ -82,7 +83,7 @@ def audit_features(
   findings = _Findings(given, process)
   for chunk in leave_one_out(process, source.x, y, weight, certain):
     findings.add(chunk)
-  return _report(findings, given, ids, certain, source.prints)
+  return _report(findings, given, ids, certain, source)
 
 
 def default_process(
@@ -110,7 +111,7 @@ def leave_one_out(
   return process.leave_one_out_chunks(*data)
 
 
-def _report(findings, given, ids, certain, prints):
+def _report(findings, given, ids, certain, source):
   """Returns the report on the examples that have labels."""
   labelled = given.is_labelled
   classes, certain = given.classes[labelled], certain[labelled]
@@ -122,6 +123,8 @@ def _report(findings, given, ids, certain, prints):
   wrong = odds.wrong_probability(
       findings.wrong[labelled], findings.logit[labelled], certain,
       transitions.blend(expected, counted))
+  if transitions.fits_without_noise(expected, counted):
+    wrong = findings.reorder(wrong, certain, source.x)
   matrix, stderr = transitions.from_counts(findings.counts)
   report = report_lib.LabelReport(
       ids=ids[labelled], class_names=given.class_names, given=classes,
@@ -135,7 +138,8 @@ def _report(findings, given, ids, certain, prints):
       trust=trust_lib.assess(
           classes, nearest[:, 0], np.zeros(len(classes)), given.class_names,
           kind='leave-one-out',
-          conflicts=trust_lib.num_conflicts(prints[labelled], classes)),
+          conflicts=trust_lib.num_conflicts(
+              source.prints[labelled], classes)),
       certain=certain,
       pred_probs=None if findings.probabilities is None else (
           findings.probabilities[labelled]))
@@ -171,6 +175,7 @@ class _Findings:
                process: process_lib.LogisticNormalProcess):
     size, num_classes = len(given), len(given.class_names)
     self._given = given
+    self._process = process
     self._columns = columns = np.asarray(process.classes_, np.int64)
     self._beta = process.noise_model_.inverse_temperature
     self.wrong, self.logit, self.own = np.zeros([3, size])
@@ -207,6 +212,32 @@ class _Findings:
         chunk.probabilities, nearest, axis=1)
     if self.probabilities is not None:
       self.probabilities[chunk.rows, self._columns] = chunk.probabilities
+
+  def reorder(
+      self, wrong: np.ndarray, certain: np.ndarray, x: Any) -> np.ndarray:
+    """Lets several models decide the order, see `opinions`.
+
+    How many labels are wrong is left as it is.
+
+    Args:
+      wrong: `[n]`, probabilities that the labels that there are are wrong.
+      certain: bool `[n]`.
+      x: the features; of batches, and of many rows, the order stays.
+    """
+    labelled = self._given.is_labelled
+    if (callable(x) or not 1 < len(wrong) <= opinions.MOST_ROWS
+        or self.probabilities is None or self._given.shares is not None):
+      return wrong
+    classes, rows = self._given.classes[labelled], np.arange(len(wrong))
+    others = opinions.average(
+        x[labelled], classes, len(self.counts), self._process,
+        self.probabilities[labelled])
+    own = np.where(certain, np.inf, others[rows, classes])
+    others[rows, classes] = -1.
+    self.alternative[labelled] = others.argmax(axis=1)
+    result = np.empty_like(wrong)
+    result[np.argsort(own, kind='stable')] = -np.sort(-wrong)
+    return result
 
 
 def _largest(values, num):

@@ -12,6 +12,7 @@ the label is missing, the shares themselves for a soft label. Then
 import dataclasses
 import functools
 from typing import Any
+import warnings
 
 import numpy as np
 from scipy import sparse
@@ -222,7 +223,10 @@ def _to_array(y):
                      'None among them.')
   if y.ndim != 2 or y.shape[1] == 1:
     y = column_or_1d(y, warn=True)
-    multiclass.check_classification_targets(y)
+    with warnings.catch_warnings():
+      # Many classes for so few rows: a part of them says nothing of the rest.
+      warnings.filterwarnings('ignore', 'The number of unique classes')
+      multiclass.check_classification_targets(y)
     return y
   if y.dtype.kind not in 'fiu':
     raise ValueError(

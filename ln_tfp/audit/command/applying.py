@@ -39,13 +39,15 @@ def run(arguments) -> None:
   text = _to_text(columns, kept, table.separator)
   try:
     after.write_log(log)
-    files_lib.write_atomically(output, text.encode())
+    files_lib.write_atomically(output, text.encode(table.encoding))
   except BaseException:
     log.unlink(missing_ok=True)  # both or none
     raise
   changed = sum(change.after != '' for change in after.changes)
-  print(f'{output}: {len(kept):,} labels, of which {changed:,} are changed; '
-        f'{len(ids) - len(kept):,} examples are removed')
+  removed = len(ids) - len(kept)
+  print(f'{output}: {len(kept):,} labels, of which {changed:,} '
+        f'{"is" if changed == 1 else "are"} changed; {removed:,} '
+        f'{"example is" if removed == 1 else "examples are"} removed')
   print(f'{log}: a line for each change')
 
 

@@ -103,7 +103,8 @@ def fit(
     labels: integers `[N]`.
     num_classes: K.
     network: one of `NETWORKS`, by default `choose_network`.
-    head: makes the last layer, by default a `LogisticNormalHead`.
+    head: makes the last layer, by default a `LogisticNormalHead` without a
+      warm-up, after which outputs say less of wrong labels (docs/audit.md).
     loss: that belongs to the head.
     epochs: by default `default_epochs`.
     seed: of the initial weights and of the order of the examples.
@@ -115,7 +116,7 @@ def fit(
   """
   epochs = epochs or default_epochs(len(inputs))
   network = network or choose_network(inputs.shape[1:])
-  head = head or (lambda: heads.LogisticNormalHead(num_classes))
+  head = head or (lambda: heads.LogisticNormalHead(num_classes, warm_up=0))
   scale, offset = _scaling(inputs)
   with _seeded(seed):
     raw = keras.Input(inputs.shape[1:], name='raw')

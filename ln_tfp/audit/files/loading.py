@@ -109,8 +109,9 @@ def _load_table(path, labels, label, identifier, ignore):
   labelled = np.array([not tables.is_unlabelled(value) for value in values])
   notes = []
   if not labelled.all():
-    notes.append(f'{np.count_nonzero(~labelled):,} rows without a label are '
-                 'left out')
+    num = np.count_nonzero(~labelled)
+    notes.append('1 row without a label is left out' if num == 1 else
+                 f'{num:,} rows without a label are left out')
   kept = np.flatnonzero(labelled)
   pick = lambda cells: cells[kept] if isinstance(
       cells, np.ndarray) else [cells[i] for i in kept]

@@ -1,5 +1,6 @@
 """Tables: CSV files as people write them, and Parquet files."""
 
+import codecs
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -33,10 +34,13 @@ class Table:
     path: where they come from, for messages.
     columns: from each name to its N cells: texts, or what Parquet has.
     separator: of the CSV file.
+    encoding: to write it in: with a mark, by which spreadsheets know Unicode,
+      if there was one.
   """
   path: os.PathLike
   columns: Mapping[str, Sequence[Any]]
   separator: str = ','
+  encoding: str = 'utf-8'
 
   def __len__(self):
     return len(next(iter(self.columns.values())))
@@ -125,7 +129,8 @@ def read(path: str | os.PathLike) -> Table:
     return _read_parquet(path)
   limit = csv.field_size_limit(_LONGEST_CELL)
   try:
-    with open(path, newline='', encoding=_encoding(path)) as file:
+    encoding, is_marked = _encoding(path)
+    with open(path, newline='', encoding=encoding) as file:
       separator = _separator(file.readline(_LONGEST_CELL))
       file.seek(0)
       header, *rows = _lines(path, csv.reader(file, delimiter=separator))
@@ -142,7 +147,8 @@ def read(path: str | os.PathLike) -> Table:
   if set(header) >= OWN:
     columns = {name: [spreadsheet.plain(cell) for cell in cells]
                for name, cells in columns.items()}
-  return Table(path, columns, separator)
+  return Table(
+      path, columns, separator, 'utf-8-sig' if is_marked else 'utf-8')
 
 
 def _lines(path, reader) -> Iterator[list[str]]:
@@ -167,9 +173,12 @@ def _lines(path, reader) -> Iterator[list[str]]:
 
 
 def _encoding(path):
+  """Returns the encoding, and whether the file begins with a mark."""
   with open(path, 'rb') as file:
-    start = file.read(2)
-  return 'utf-16' if start in (b'\xff\xfe', b'\xfe\xff') else 'utf-8-sig'
+    start = file.read(len(codecs.BOM_UTF8))
+  if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    return 'utf-16', True
+  return 'utf-8-sig', start == codecs.BOM_UTF8
 
 
 def _separator(header):

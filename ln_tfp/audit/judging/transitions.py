@@ -62,6 +62,11 @@ def counted_rate(
   return float(np.sum(share * sizes) / max(1, sizes.sum()))
 
 
+def fits_without_noise(expected: float, counted: float) -> bool:
+  """Whether the noise model believes in few of the wrong labels counted."""
+  return expected < counted / 5.
+
+
 def blend(expected: float, counted: float) -> float:
   """Returns the rate to decide by.
 
@@ -74,14 +79,14 @@ def blend(expected: float, counted: float) -> float:
     expected: share of wrong labels by the noise model.
     counted: by `counted_rate`.
   """
-  if expected >= counted / 5.:
+  if not fits_without_noise(expected, counted):
     return expected
   return expected + (counted - expected) * (1. - 5. * expected / counted)
 
 
 def describe(expected: float, counted: float) -> str:
   """Says what kind of number the share of wrong labels, `blend`, is."""
-  if expected < counted / 5.:
+  if fits_without_noise(expected, counted):
     return (f'mostly by counting confident contradictions ({100 * counted:.1f} '
             f'%); the noise model expects {100 * expected:.1f} %: labels and '
             'features also fit a world without noise, where classes overlap')

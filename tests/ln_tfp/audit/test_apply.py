@@ -1,5 +1,6 @@
 """Tests of `python -m ln_tfp.audit apply`."""
 
+import codecs
 import os
 
 import pytest
@@ -36,8 +37,21 @@ def test_only_labels_change_and_removed_rows_go(
   assert (tmp_path / 'corrected.changes.csv').read_text() == (
       'id,before,after,decision\na,cat,dog,accept\nc,dog,,remove\n')
   assert labels.read_bytes() == before
-  assert '3 labels, of which 1 are changed; 1 examples are removed' in (
+  assert '3 labels, of which 1 is changed; 1 example is removed' in (
       capsys.readouterr().out)
+
+
+@pytest.mark.parametrize('encoding', ['utf-8', 'utf-8-sig', 'utf-16'])
+def test_a_mark_of_unicode_stays_where_there_was_one(
+    encoding, decided, tmp_path):
+  labels = tmp_path / 'labels.csv'
+  text = 'id,x,label\na,ä,cat\nb,2,dog\nc,4,dog\nd,5,cat\n'
+  labels.write_text(text, encoding=encoding)
+  assert _apply(decided, labels, tmp_path / 'corrected.csv') == 0
+  after = (tmp_path / 'corrected.csv').read_bytes()
+  assert after.startswith(codecs.BOM_UTF8) == (encoding != 'utf-8')
+  assert after.decode('utf-8-sig').splitlines()[:2] == [
+      'id,x,label', 'a,ä,dog']
 
 
 def test_decisions_may_call_the_rows_of_a_list_by_file_though_it_has_ids(

@@ -205,6 +205,12 @@ def test_an_interrupt_while_tensorflow_is_imported_is_one_line(tmp_path):
   assert result.stdout == ''
 
 
+def test_the_audits_own_network_has_no_warm_up():
+  x = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
+  model = fitting.fit(x, np.arange(8) % 2, 2, epochs=1)
+  assert model.layers[-1].warm_up == 0
+
+
 def test_few_examples_are_trained_on_for_more_epochs():
   assert fitting.default_epochs(1_300) > fitting.default_epochs(60_000) >= 15
 

@@ -1,6 +1,7 @@
 """Batches instead of arrays: the same fit, in several passes."""
 
 import pickle
+import warnings
 
 import keras
 import numpy as np
@@ -118,6 +119,19 @@ def test_labels_that_appear_late_are_classes_as_others():
   np.testing.assert_array_equal(parts.classes_, np.arange(10))
   np.testing.assert_allclose(
       parts.predict_proba(new), whole.predict_proba(new), atol=2e-3)
+
+
+def test_a_short_part_with_many_classes_is_no_reason_to_warn(monkeypatch):
+  monkeypatch.setattr(sources, '_CHUNK_SIZE', 50 * 8)
+  rng = np.random.default_rng(0)
+  y = np.repeat(np.arange(40), 10)
+  x = (4. * rng.normal(size=(40, 8))[y] + rng.normal(size=(400, 8)))
+  order = rng.permutation(400)
+  x, y = x[order].astype(np.float32), y[order]
+  with warnings.catch_warnings():
+    warnings.simplefilter('error')
+    ln_tfp.LogisticNormalProcess(kernel='linear').fit(
+        lambda: ((x[i:i + 50], y[i:i + 50]) for i in range(0, 400, 50)))
 
 
 def test_chunks_are_the_leave_one_out_predictions_row_by_row():
