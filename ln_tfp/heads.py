@@ -123,7 +123,8 @@ class LogisticNormalHead(_Head):
   a mistake. Therefore the head warms up. In the first half of `warm_up` steps
   of training `c` is zero, and the loss a squared error in logit space. In the
   second half `c` is learnt, too, and lambda descends from 8 temperatures,
-  which is beyond any residual, to `min_scale`. Called with `training=False` the
+  which is beyond any residual, to `min_scale`; the gradient of the mean is
+  multiplied by lambda / `min_scale` meanwhile. Called with `training=False` the
   head is always as in the table.
 
   The head computes in float32 whatever the policy, from features of the
@@ -208,7 +209,7 @@ class LogisticNormalHead(_Head):
     raw = None if self.scale is None else self.scale(inputs)
     min_scale = self.min_scale
     if training and self._steps is not None:
-      raw, min_scale = self._warming(raw)
+      loc, raw, min_scale = self._warming(loc, raw)
     columns = []
     if self.covariance == 'identity':
       diag = ops.ones_like(loc)
@@ -219,12 +220,16 @@ class LogisticNormalHead(_Head):
       diag = (min_scale + ops.square(raw)) * ops.ones_like(loc)
     return pack(loc, diag, *columns, temperature=self.temperature)
 
-  def _warming(self, raw):
-    """Returns `c` and lambda at a step of training, which it counts."""
+  def _warming(self, loc, raw):
+    """Returns mean, `c` and lambda at a step of training, which it counts."""
     done = ops.cast(self._steps.next(), raw.dtype) / self.warm_up
     begin = max(_BEGIN * self.temperature / self.min_scale, 1.)
     descent = ops.power(begin, ops.clip(2. - 2. * done, 0., 1.))
-    return raw * ops.cast(done >= .5, raw.dtype), self.min_scale * descent
+    # The pull on the mean, r / lambda^2, would be weak for so large a lambda:
+    # Adam divides that out, SGD does not. r / (lambda min_scale) begins at
+    # about one, as cross entropy's does.
+    loc = descent * loc - ops.stop_gradient((descent - 1.) * loc)
+    return loc, raw * ops.cast(done >= .5, raw.dtype), self.min_scale * descent
 
   def compute_output_shape(self, input_shape):
     factors = self.rank if self.covariance == 'full' else 0

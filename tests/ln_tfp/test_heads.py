@@ -11,6 +11,7 @@ from scipy import special
 import ln_tfp
 from ln_tfp import backend
 from ln_tfp import heads
+from tests.ln_tfp import backends
 
 COVARIANCES = ['identity', 'isotropic', 'diagonal', 'full']
 
@@ -323,6 +324,22 @@ def test_then_lambda_descends_to_what_it_was_told():
   _, high, _ = _warming(min_scale=20.)  # beyond the beginning: stays
   np.testing.assert_allclose(
       heads.rows(high(fit['x'], training=True))[1], 40.)
+
+
+@pytest.mark.tensorflow
+def test_a_large_lambda_does_not_make_the_pull_on_the_mean_weak():
+  _, head, fit = _warming()  # lambda is the temperature in the end
+  x, labels = fit['x'][:6], fit['y'][:6]
+  _, gradient = backends.value_and_gradient(
+      lambda y, features: ln_tfp.nll(y, head(features, training=True)),
+      labels, x)
+  loc = heads.rows(head(x, training=True))[0]
+  np.testing.assert_allclose(
+      loc, heads.rows(head(x))[0], rtol=1e-5, atol=1e-6)
+  target = np.log((.99 * 4 + .01) / .01) * np.eye(3)[labels]
+  pull = (loc - target) / 8. / head.temperature  # and not by 8 squared
+  kernel = head.loc.get_weights()[0]
+  np.testing.assert_allclose(gradient, pull @ kernel.T, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow
