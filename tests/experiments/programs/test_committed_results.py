@@ -41,6 +41,8 @@ def _remake(directory, program, name, *arguments):
     (synthetic_noise, 'mnist', [
         '--methods=CE,LN', '--noise=asym:0.4,sym:0.4', '--data_dir=/nonesuch',
         '--offline']),
+    (synthetic_noise, 'cifar10_features', [
+        '--seeds=5', '--data_dir=/nonesuch', '--offline']),
     (natural_noise, 'cifar100n_features', [
         '--seeds=5', '--data_dir=/nonesuch', '--offline']),
     (natural_noise, 'cifar10n_features', [
