@@ -19,7 +19,9 @@ if typing.TYPE_CHECKING:
 Tensor = labels_lib.Tensor
 COVARIANCES = ('identity', 'isotropic', 'diagonal', 'full')
 _MIN_SIGMA = 1e-3
-_BEGIN = 8.  # lambda over the temperature, in the first half of a warm-up
+# In the first half of a warm-up: lambda over the temperature, and by how much
+# the gradient of the mean is multiplied.
+_BEGIN, _PULL = 8., 4.
 
 
 class _Head(keras.layers.Layer):
@@ -121,11 +123,11 @@ class LogisticNormalHead(_Head):
 
   The covariance of a network that knows nothing yet takes whatever is rare for
   a mistake. Therefore the head warms up. In the first half of `warm_up` steps
-  of training `c` is zero, and the loss a squared error in logit space. In the
-  second half `c` is learnt, too, and lambda descends from 8 temperatures,
-  which is beyond any residual, to `min_scale`; the gradient of the mean is
-  multiplied by lambda / `min_scale` meanwhile. Called with `training=False` the
-  head is always as in the table.
+  of training `c` is zero, and the loss a squared error in logit space (with
+  four times its gradient, which matters to SGD). In the second half `c` is
+  learnt, too, and lambda descends from 8 temperatures, which is beyond any
+  residual, to `min_scale`. Called with `training=False` the head is always as
+  in the table.
 
   The head computes in float32 whatever the policy, from features of the
   policy's precision; float64 stays float64.
@@ -225,11 +227,12 @@ class LogisticNormalHead(_Head):
     done = ops.cast(self._steps.next(), raw.dtype) / self.warm_up
     begin = max(_BEGIN * self.temperature / self.min_scale, 1.)
     descent = ops.power(begin, ops.clip(2. - 2. * done, 0., 1.))
-    # The pull on the mean, r / lambda^2, would be weak for so large a lambda:
-    # Adam divides that out, SGD does not. r / (lambda min_scale) begins at
-    # about one, as cross entropy's does.
-    loc = descent * loc - ops.stop_gradient((descent - 1.) * loc)
-    return loc, raw * ops.cast(done >= .5, raw.dtype), self.min_scale * descent
+    late = ops.cast(done >= .5, raw.dtype)
+    # The pull on the mean, r / lambda^2, is weak while lambda is so large. Adam
+    # divides that out, SGD does not: it would begin late.
+    pull = late + (1. - late) * min(_PULL, begin)
+    loc = pull * loc - ops.stop_gradient((pull - 1.) * loc)
+    return loc, raw * late, self.min_scale * descent
 
   def compute_output_shape(self, input_shape):
     factors = self.rank if self.covariance == 'full' else 0

@@ -111,7 +111,7 @@ _DIGITS = Traits(
     'embedded', tuple('0123456789'),
     preprocessing=preprocessing_lib.Preprocessing(scale=1. / 16.),
     mapping={7: 1, 2: 7, 5: 6, 6: 5, 3: 8}, samples=100,
-    min_scales=_MNIST_MIN_SCALES, epoch_seconds=.06)
+    min_scales=_MNIST_MIN_SCALES, epoch_seconds=.045)
 _MNIST = dataclasses.replace(
     _DIGITS, module='tfds_sources', samples=1000, epoch_seconds=44.,
     preprocessing=preprocessing_lib.Preprocessing(),

@@ -55,7 +55,7 @@ _GRIDS = ('grid', 'ratio_grid')
 # it. They came with the head's warm-up, which no run has, with PyTorch, with
 # the classes that a history has apart, and with features of folders.
 _AS_BEFORE = {
-    ('ln_tfp.heads', '4f4a9a74a60f'):
+    ('ln_tfp.heads', 'a6468cd09089'):
         '9b9d2e243c7b60542d02d771dcdf328372091a2685d346c3afdfb71b194b6c80',
     ('experiments.methods.ln', '087fa41eaf00'):
         'ee5c3c8136e1b7ac9798ea3a684183514a5fdcb71c43029d613869566a50e9a6',

@@ -327,7 +327,7 @@ def test_then_lambda_descends_to_what_it_was_told():
 
 
 @pytest.mark.tensorflow
-def test_a_large_lambda_does_not_make_the_pull_on_the_mean_weak():
+def test_at_first_the_pull_on_the_mean_is_fourfold():
   _, head, fit = _warming()  # lambda is the temperature in the end
   x, labels = fit['x'][:6], fit['y'][:6]
   _, gradient = backends.value_and_gradient(
@@ -337,7 +337,7 @@ def test_a_large_lambda_does_not_make_the_pull_on_the_mean_weak():
   np.testing.assert_allclose(
       loc, heads.rows(head(x))[0], rtol=1e-5, atol=1e-6)
   target = np.log((.99 * 4 + .01) / .01) * np.eye(3)[labels]
-  pull = (loc - target) / 8. / head.temperature  # and not by 8 squared
+  pull = 4. * (loc - target) / 8. ** 2 / head.temperature
   kernel = head.loc.get_weights()[0]
   np.testing.assert_allclose(gradient, pull @ kernel.T, rtol=1e-4, atol=1e-5)
 
