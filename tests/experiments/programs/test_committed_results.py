@@ -9,6 +9,7 @@ from absl import flags
 from absl.testing import flagsaver
 import pytest
 
+from experiments import ablation
 from experiments import gp_classification
 from experiments import hyperparameters
 from experiments import many_classes
@@ -46,6 +47,10 @@ def _remake(directory, program, name, *arguments):
     (natural_noise, 'cifar100n_features', [
         '--seeds=5', '--data_dir=/nonesuch', '--offline']),
     (natural_noise, 'cifar10n_features', [
+        '--seeds=5', '--data_dir=/nonesuch', '--offline']),
+    (ablation, 'cifar10n_features', [
+        '--seeds=5', '--data_dir=/nonesuch', '--offline']),
+    (ablation, 'cifar100n_features', [
         '--seeds=5', '--data_dir=/nonesuch', '--offline']),
 ])
 @pytest.mark.slow
